@@ -1,0 +1,1 @@
+"""COMEN: compound domain generalization in JAX and Flax."""

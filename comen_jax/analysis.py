@@ -1,0 +1,107 @@
+"""What a report needs of a run, so that it needs neither model nor data."""
+
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+from PIL import Image
+
+from comen_jax.data.dataset import Dataset, Split
+from comen_jax.nn.outputs import Outputs
+
+MAX_FEATURES = 2000
+_THUMBNAILS = 24  # Per latent domain.
+_THUMBNAIL_SIZE = 64  # Pixels at most.
+
+
+def analyse(
+  outputs: Callable[[np.ndarray], Outputs], dataset: Dataset, split: Split
+) -> dict[str, np.ndarray]:
+  """Arrays of `analysis.npz`.
+
+  Args:
+    outputs: rows [n] -> the chosen network's outputs [n, ...], evaluation view.
+    dataset: all rows.
+    split: sources and target.
+
+  Returns:
+    confusion [K, K] of the target (true class, prediction); of at most 2,000
+    images, half of them target, half source validation: features, class,
+    domain, prediction, probs (latent, [n, M], absent without SDNorm); per
+    latent domain the most certain source images (thumbnails
+    [M, 24, s, s, 3], thumbnail_probs [M, 24]) and its contingency with true
+    domains [M, domains]; names.
+  """
+  target = outputs(split.target_rows)
+  prediction = target.logits.argmax(axis=1)
+  classes = len(dataset.class_names)
+  confusion = np.zeros((classes, classes), np.int64)
+  np.add.at(confusion, (dataset.labels[split.target_rows], prediction), 1)
+
+  val = outputs(split.val_rows)
+  chosen = _spread(len(split.target_rows)), _spread(len(split.val_rows))
+  parts = list(zip((target, val), (split.target_rows, split.val_rows), chosen))
+  rows = np.concatenate([rows[some] for _, rows, some in parts])
+  pick = lambda field: np.concatenate(
+    [getattr(out, field)[some] for out, _, some in parts]
+  )
+  arrays = {
+    "confusion": confusion,
+    "features": pick("features"),
+    "class": dataset.labels[rows],
+    "domain": dataset.domains[rows],
+    "prediction": pick("logits").argmax(axis=1),
+    "class_names": np.array(dataset.class_names),
+    "domain_names": np.array(dataset.domain_names),
+    "target": np.array(split.target),
+  }
+  if target.domain_logits is not None:
+    arrays["probs"] = softmax(pick("domain_logits"))
+    arrays |= _latent(outputs, dataset, split)
+  return arrays
+
+
+def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
+  """Writes the arrays by rename."""
+  draft = path.with_name(f".{path.name}")
+  with open(draft, "wb") as f:
+    np.savez_compressed(f, **arrays)
+  draft.replace(path)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+  """Over the last axis, in float64."""
+  exp = np.exp(np.float64(logits) - logits.max(axis=-1, keepdims=True))
+  return exp / exp.sum(axis=-1, keepdims=True)
+
+
+def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
+  rows = split.train_rows
+  probs = softmax(outputs(rows).domain_logits)
+  found = probs.argmax(axis=1)
+  num_domains = probs.shape[1]
+  contingency = np.zeros((num_domains, len(dataset.domain_names)), np.int64)
+  np.add.at(contingency, (found, dataset.domains[rows]), 1)
+  size = min(_THUMBNAIL_SIZE, dataset.images.shape[1])
+  thumbnails = np.zeros((num_domains, _THUMBNAILS, size, size, 3), np.uint8)
+  certainty = np.zeros((num_domains, _THUMBNAILS))
+  for m in range(num_domains):
+    # Only images of that domain; stable, so that ties keep their order.
+    own = np.flatnonzero(found == m)
+    best = own[np.argsort(-probs[own, m], kind="stable")][:_THUMBNAILS]
+    certainty[m, : len(best)] = probs[best, m]
+    for n, row in enumerate(rows[best]):
+      picture = Image.fromarray(dataset.images[row])
+      thumbnails[m, n] = np.asarray(picture.resize((size, size)))
+  return {
+    "contingency": contingency,
+    "thumbnails": thumbnails,
+    "thumbnail_probs": certainty,
+  }
+
+
+def _spread(count: int) -> np.ndarray:
+  """Up to half of `MAX_FEATURES` indices, evenly over `count`."""
+  return np.unique(
+    np.linspace(0, count - 1, min(count, MAX_FEATURES // 2)).astype(int)
+  )

@@ -1,0 +1,60 @@
+"""Orbax checkpoints, numbered by how many units of work are done.
+
+A unit is one `prepare` or one epoch. Training steps cannot number checkpoints:
+the state before and after a `prepare` has the same step.
+"""
+
+import pathlib
+from typing import TypeVar
+
+import jax
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import preservation_policy
+
+State = TypeVar("State")
+
+
+class Checkpoints:
+  """The newest two checkpoints and the best one, saved asynchronously."""
+
+  def __init__(self, directory: pathlib.Path):
+    policy = preservation_policy.AnyPreservationPolicy(
+      [
+        preservation_policy.LatestN(2),
+        # Orbax would delete the newest one with `best_fn`.
+        preservation_policy.BestN(get_metric_fn=lambda m: m["rank"], n=1),
+      ]
+    )
+    self._manager = ocp.CheckpointManager(
+      directory.absolute(),  # A relative path fails at save.
+      options=ocp.CheckpointManagerOptions(
+        preservation_policy=policy, enable_async_checkpointing=True
+      ),
+    )
+
+  def latest(self) -> int:
+    """Units done at the newest whole checkpoint, 0 without one."""
+    return self._manager.latest_step() or 0
+
+  def save(self, units: int, state: State, rank: float) -> None:
+    """Saves in the background.
+
+    Args:
+      units: units of work done.
+      state: the train state.
+      rank: the greatest is kept; -1 for what is not up for selection.
+    """
+    self._manager.save(
+      units, args=ocp.args.StandardSave(state), metrics={"rank": rank}
+    )
+
+  def restore(self, units: int, like: State) -> State:
+    """The state after that many units, placed as the arrays of `like` are."""
+    abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
+    return self._manager.restore(units, args=ocp.args.StandardRestore(abstract))
+
+  def wait(self) -> None:
+    self._manager.wait_until_finished()
+
+  def close(self) -> None:
+    self._manager.close()

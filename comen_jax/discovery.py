@@ -1,0 +1,198 @@
+"""Latent domains from style: cluster a portion, teach F_d the clusters.
+
+The paper's footnote says only that F_d "was pretrained on a portion of samples
+with pseudo domain labels"; how is a choice (README, "Choices").
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import sklearn.cluster
+import sklearn.decomposition
+import sklearn.mixture
+import threadpoolctl
+from jax.experimental import multihost_utils
+from sklearn.exceptions import ConvergenceWarning
+
+from comen_jax import steps
+from comen_jax.data.sources import Sources
+from comen_jax.losses import cross_entropy
+from comen_jax.nn.style import DomainPredictor
+from comen_jax.train_state import TrainState
+
+_HELD_OUT = 0.2  # Of the portion, to see whether F_d learned the clustering.
+_BATCH = 128
+_COMPONENTS = 8  # A full covariance of all 2C dimensions would overfit.
+
+
+class Pretrained(NamedTuple):
+  """F_d after pretraining.
+
+  Attributes:
+    params: of `DomainPredictor`.
+    mean, std: float32 [2C], of the clustered style.
+    agreement: share of held-out images where F_d finds their cluster.
+  """
+
+  params: Any
+  mean: np.ndarray
+  std: np.ndarray
+  agreement: float
+
+
+def pretrain_predictor(
+  state: TrainState,
+  sources: Sources,
+  feature_step,
+  key: jax.Array,
+  *,
+  predictor: DomainPredictor,
+  clustering: str,
+  portion: float,
+  num_steps: int,
+) -> Pretrained:
+  """Clusters the style of a portion of the sources, trains F_d on the clusters.
+
+  Args:
+    state: gives the style.
+    sources: where the portion is drawn, from training rows.
+    feature_step: `steps.feature_step`, jitted.
+    key: of this stage.
+    predictor: F_d.
+    clustering: "kmeans" or "gmm".
+    portion: share of the training images.
+    num_steps: of Adam.
+  """
+  draw_key, view_key, fit_key = jax.random.split(key, 3)
+  seed = int(jax.random.randint(draw_key, (), 0, 2**31 - 1))
+  rng = np.random.default_rng(seed)
+  count = max(predictor.num_domains, round(portion * len(sources.train_rows)))
+  rows = rng.choice(sources.train_rows, count, replace=False)
+  style = _styles(state, sources, feature_step, rows, key, False)
+  mean, std = style.mean(axis=0), style.std(axis=0) + 1e-5
+  labels = cluster(
+    (style - mean) / std, predictor.num_domains, clustering, seed
+  )
+
+  held_out = round(_HELD_OUT * count)
+  views = _styles(state, sources, feature_step, rows[held_out:], view_key, True)
+  params = _fit(
+    predictor, (views - mean) / std, labels[held_out:], fit_key, num_steps
+  )
+  agreement = 1.0
+  if held_out:
+    found = predict_domains(predictor, params, (style[:held_out] - mean) / std)
+    agreement = float((found == labels[:held_out]).mean())
+  return Pretrained(
+    params, mean.astype(np.float32), std.astype(np.float32), agreement
+  )
+
+
+def cluster(
+  style: np.ndarray, num_domains: int, method: str, seed: int
+) -> np.ndarray:
+  """Standardised style [N, 2C] -> pseudo domain labels int32 [N].
+
+  Runs on process 0 with one thread in float64, so that labels depend on the
+  seed alone, and is broadcast to the others.
+  """
+  labels = np.zeros(len(style), np.int32)
+  if jax.process_index() == 0:
+    with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
+      warnings.simplefilter("ignore", ConvergenceWarning)
+      labels = _CLUSTERINGS[method](
+        np.asarray(style, np.float64), num_domains, seed
+      )
+  if jax.process_count() > 1:
+    labels = multihost_utils.broadcast_one_to_all(labels.astype(np.int32))
+  return np.asarray(labels, np.int32)
+
+
+def _kmeans(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
+  model = sklearn.cluster.KMeans(num_domains, n_init=10, random_state=seed)
+  return model.fit_predict(style)
+
+
+def _gmm(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
+  components = min(_COMPONENTS, *style.shape)
+  pca = sklearn.decomposition.PCA(components, random_state=seed)
+  model = sklearn.mixture.GaussianMixture(
+    num_domains, covariance_type="full", n_init=5, reg_covar=1e-4,
+    random_state=seed,
+  )  # fmt: skip
+  return model.fit_predict(pca.fit_transform(style))
+
+
+_CLUSTERINGS = {"kmeans": _kmeans, "gmm": _gmm}
+CLUSTERINGS = tuple(_CLUSTERINGS)
+
+
+def predict_domains(
+  predictor: DomainPredictor, params: Any, style: np.ndarray
+) -> np.ndarray:
+  """argmax of F_d on standardised style [N, 2C] -> int [N]."""
+  logits = predictor.apply(_variables(params, style), style)
+  return np.asarray(logits).argmax(axis=1)
+
+
+def _styles(
+  state, sources: Sources, feature_step, rows, key, training_view: bool
+) -> np.ndarray:
+  """Style [N, 2C] in float64."""
+
+  def style(batch):
+    # One key per batch, whatever is in it.
+    batch_key = jax.random.fold_in(key, int(style.count))
+    style.count += 1
+    return feature_step(state, batch, batch_key, training_view).style
+
+  style.count = 0
+  found = steps.map_rows(style, sources.batches(rows), len(rows))
+  return found.astype(np.float64)
+
+
+def _variables(params: Any, style: np.ndarray) -> dict[str, Any]:
+  """F_d's variables for style that is standardised already."""
+  width = style.shape[1]
+  return {
+    "params": params,
+    "batch_stats": {"mean": np.zeros(width), "std": np.ones(width)},
+  }
+
+
+def _fit(
+  predictor: DomainPredictor,
+  style: np.ndarray,
+  labels: np.ndarray,
+  key: jax.Array,
+  num_steps: int,
+) -> Any:
+  """Adam on cross-entropy for `num_steps` seeded batches -> params."""
+  init_key, batch_key = jax.random.split(key)
+  style = jnp.asarray(style, jnp.float32)
+  labels = jnp.asarray(labels)
+  params = predictor.init(init_key, style[:1])["params"]
+  tx = optax.adam(3e-3)
+
+  def loss(params, rows):
+    logits = predictor.apply(_variables(params, style), style[rows])
+    return cross_entropy(logits, labels[rows]).mean()
+
+  def step(carry, key):
+    params, opt_state = carry
+    rows = jax.random.randint(key, (_BATCH,), 0, len(style))
+    updates, opt_state = tx.update(
+      jax.grad(loss)(params, rows), opt_state, params
+    )
+    return (optax.apply_updates(params, updates), opt_state), None
+
+  @jax.jit
+  def run(params):
+    keys = jax.random.split(batch_key, num_steps)
+    return jax.lax.scan(step, (params, tx.init(params)), keys)[0][0]
+
+  return jax.device_get(run(params))

@@ -1,0 +1,111 @@
+"""The losses of the paper: arrays in, unreduced arrays out."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+
+def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+  """L_cls (Eq. 15) per image. logits: [B, K], labels: [B] int -> [B]."""
+  chex.assert_rank(logits, 2)
+  chex.assert_shape(labels, (logits.shape[0],))
+  return optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+
+
+def prediction_entropy(logits: jax.Array) -> jax.Array:
+  """L_d (Eq. 3) per image: entropy of softmax(logits). [B, M] -> [B]."""
+  chex.assert_rank(logits, 2)
+  log_p = jax.nn.log_softmax(logits)
+  return -(jnp.exp(log_p) * log_p).sum(axis=-1)
+
+
+def mean_prediction_entropy(
+  logits: jax.Array, weights: jax.Array | None = None
+) -> jax.Array:
+  """Entropy of the mean prediction: how evenly the domains are used.
+
+  Its exp is the effective number of domains, from 1 (collapsed) to M.
+
+  Args:
+    logits: [B, M].
+    weights: [B], of the images; all 1 if None.
+
+  Returns:
+    A scalar; 0 if no image has weight.
+  """
+  chex.assert_rank(logits, 2)
+  if weights is None:
+    weights = jnp.ones(logits.shape[:1])
+  chex.assert_shape(weights, logits.shape[:1])
+  weights = weights.astype(jnp.float32)
+  total = weights.sum()
+  p = jnp.dot(
+    weights / jnp.where(total > 0, total, 1.0),
+    jax.nn.softmax(logits),
+    precision=jax.lax.Precision.HIGHEST,
+  )
+  # The least normal number keeps the gradient of an unused domain finite.
+  return -(p * jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny))).sum()
+
+
+def node_classification(logits: jax.Array) -> jax.Array:
+  """L_ProtoGR (Eq. 12) per node. [M*K, K] -> [M*K]; node m*K + k is class k."""
+  chex.assert_rank(logits, 2)
+  N, K = logits.shape
+  if N % K:
+    raise ValueError(f"{N} nodes are not a multiple of {K} classes")
+  return cross_entropy(logits, jnp.arange(N) % K)
+
+
+def protoccl(
+  prototypes: jax.Array,
+  valid: jax.Array,
+  temperature: float = 0.5,
+  normalize: bool = True,
+) -> jax.Array:
+  """L_ProtoCCL (Eq. 14) per prototype.
+
+  The positives of a prototype are the others of its class, its negatives those
+  of other classes. As printed, each positive is compared with itself and the
+  negatives only.
+
+  Args:
+    prototypes: [M, K, D].
+    valid: [M, K], whether there is such a prototype.
+    temperature: tau.
+    normalize: take the dot products of unit vectors; False is as printed.
+
+  Returns:
+    [M, K], 0 where the prototype is not valid or has no positive.
+  """
+  chex.assert_rank(prototypes, 3)
+  chex.assert_shape(valid, prototypes.shape[:2])
+  M, K, D = prototypes.shape
+  valid = valid.astype(bool).reshape(-1)
+  c = jnp.where(valid[:, None], prototypes.reshape(M * K, D), 0.0)
+  if normalize:
+    square = jnp.square(c).sum(axis=-1, keepdims=True)
+    c = c / jnp.sqrt(jnp.maximum(square, 1e-12))
+  similarity = jnp.dot(c, c.T, precision=jax.lax.Precision.HIGHEST)
+  similarity = similarity / temperature
+
+  label = jnp.arange(M * K) % K
+  same = label[:, None] == label[None, :]
+  both = valid[:, None] & valid[None, :]
+  positive = both & same & ~jnp.eye(M * K, dtype=bool)
+  # -log(e^s / (e^s + sum e^n)) = softplus(logsumexp(n) - s). Without negatives
+  # the finite floor makes it 0, and its gradient too.
+  negatives = jax.nn.logsumexp(
+    jnp.where(both & ~same, similarity, -1e30), axis=-1, keepdims=True
+  )
+  pairs = jnp.where(positive, jax.nn.softplus(negatives - similarity), 0.0)
+  count = jnp.maximum(positive.sum(axis=-1), 1)
+  return (pairs.sum(axis=-1) / count).reshape(M, K)
+
+
+def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+  """Mean of the values whose mask is not 0; 0 if there is none."""
+  chex.assert_equal_shape([values, mask])
+  mask = mask.astype(bool)
+  return jnp.where(mask, values, 0.0).sum() / jnp.maximum(mask.sum(), 1)

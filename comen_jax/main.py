@@ -1,0 +1,66 @@
+"""Trains one network: `python -m comen_jax.main --config configs/digits.py`.
+
+Any key of the config can be given, `--config.target=svhn --config.seed=1`.
+The same command again goes on where it stopped.
+"""
+
+import hashlib
+import json
+import sys
+
+from absl import app, flags, logging
+from ml_collections import config_flags
+
+from comen_jax import train
+from comen_jax.errors import UserError
+
+_CONFIG = config_flags.DEFINE_config_file(
+  "config", None, "Config file, such as configs/digits.py."
+)
+_WORKDIR = flags.DEFINE_string(
+  "workdir", "", "Folder of the run; default: one under runs/ by the config."
+)
+
+
+def main(argv: list[str]) -> None:
+  if len(argv) > 1:
+    raise UserError(f"{argv[1]!r} is not a flag: give --config.key=value")
+  # Orbax tells each save at length; --verbosity=0 brings it back.
+  if not flags.FLAGS["verbosity"].present:
+    logging.set_verbosity(logging.WARNING)
+  config = _CONFIG.value
+  if config is None:
+    raise UserError("--config is missing: give --config configs/digits.py")
+  train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
+
+
+def _default_workdir(config) -> str:
+  text = json.dumps(config.to_dict(), sort_keys=True, default=str)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+  target = config.target or "default"
+  name = f"{config.dataset}-{target}-{config.method}-seed{config.seed}"
+  return f"runs/{name}-{digest}"
+
+
+def _parse(argv: list[str]) -> list[str]:
+  """Flags, with what is wrong in one line instead of a traceback."""
+  try:
+    return flags.FLAGS(argv)
+  except (flags.Error, AttributeError, KeyError, OSError, TypeError) as e:
+    text = " ".join(str(e).split())
+    raise UserError(f"{text} (--helpfull lists all flags)") from e
+
+
+def _run() -> None:
+  try:
+    app.run(main, flags_parser=_parse)
+  except UserError as e:
+    print(f"error: {e}", file=sys.stderr)
+    sys.exit(2)
+  except KeyboardInterrupt:
+    print("stopped; the same command goes on from here", file=sys.stderr)
+    sys.exit(130)
+
+
+if __name__ == "__main__":
+  _run()

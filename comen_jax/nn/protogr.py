@@ -1,0 +1,86 @@
+"""Prototypical graph reasoning (ProtoGR): attention over class prototypes."""
+
+import functools
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+_dot = functools.partial(jnp.dot, precision=_HIGHEST)
+_NO_EDGE = -1e30  # Finite, so that a node without edges has no NaN gradient.
+
+
+def affinity(
+  nodes: jax.Array, valid: jax.Array, threshold: float = 0.5
+) -> jax.Array:
+  """Cosine similarities above a threshold (Eq. 8).
+
+  The gradient flows through the similarities, not through the indicator.
+
+  Args:
+    nodes: [N, D].
+    valid: [N], rows and columns of the others are 0.
+    threshold: an edge's similarity is greater.
+
+  Returns:
+    [N, N]. A valid node is its own neighbour, with affinity 1, even if it is 0.
+  """
+  chex.assert_rank(nodes, 2)
+  chex.assert_shape(valid, (nodes.shape[0],))
+  valid = valid.astype(bool)
+  nodes = jnp.where(valid[:, None], nodes, 0.0)
+  square = jnp.square(nodes).sum(axis=-1, keepdims=True)
+  unit = nodes / jnp.sqrt(jnp.maximum(square, 1e-12))
+  cosine = _dot(unit, unit.T)
+  edges = jnp.where(cosine > threshold, cosine, 0.0)
+  edges = jnp.where(jnp.eye(nodes.shape[0], dtype=bool), 1.0, edges)
+  return jnp.where(valid[:, None] & valid[None, :], edges, 0.0)
+
+
+class GraphAttention(nn.Module):
+  """One head of graph attention (Eq. 9, 10), ReLU included.
+
+  The affinity enters as `A exp(e) = exp(e + log A)`. Only a positive one is an
+  edge; a node without edges becomes 0.
+  """
+
+  features: int
+
+  @nn.compact
+  def __call__(self, nodes: jax.Array, affinity: jax.Array) -> jax.Array:
+    """nodes: [N, D], affinity: [N, N] -> [N, features]."""
+    chex.assert_rank(nodes, 2)
+    chex.assert_shape(affinity, (nodes.shape[0],) * 2)
+    glorot, F = nn.initializers.glorot_uniform(), self.features
+    kernel = self.param("kernel", glorot, (nodes.shape[1], F), jnp.float32)
+    attention = self.param("attention", glorot, (2 * F, 1), jnp.float32)
+    hidden = _dot(nodes, kernel)
+    # a^T [W x_i || W x_j] is a part of i plus a part of j.
+    receiver, sender = _dot(hidden, attention[:F]), _dot(hidden, attention[F:])
+    logits = nn.leaky_relu(receiver + sender.T, negative_slope=0.2)
+    edge = affinity > 0
+    logits = logits + jnp.log(jnp.where(edge, affinity, 1.0))
+    alpha = jax.nn.softmax(jnp.where(edge, logits, _NO_EDGE), axis=-1)
+    return nn.relu(_dot(jnp.where(edge, alpha, 0.0), hidden))
+
+
+class ProtoGR(nn.Module):
+  """Two layers of graph attention, a residual (Eq. 11), a classifier (Eq. 12).
+
+  Both layers share the affinity of the input nodes.
+  """
+
+  num_classes: int
+  threshold: float = 0.5
+
+  @nn.compact
+  def __call__(self, nodes: jax.Array, valid: jax.Array) -> jax.Array:
+    """nodes: [N, D], valid: [N] -> logits [N, K]."""
+    edges = affinity(nodes, valid, self.threshold)
+    nodes = jnp.where(valid.astype(bool)[:, None], nodes, 0.0)
+    x = GraphAttention(nodes.shape[1], name="attention_1")(nodes, edges)
+    x = GraphAttention(nodes.shape[1], name="attention_2")(x, edges)
+    head = nn.Dense(self.num_classes, precision=_HIGHEST, name="head")
+    return head(x + nodes)

@@ -1,0 +1,42 @@
+"""Where a result comes from: code, libraries, devices, command."""
+
+import importlib.metadata
+import pathlib
+import platform
+import subprocess
+import sys
+from typing import Any
+
+import jax
+
+_PACKAGES = (
+  "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy",
+  "scikit-learn", "pillow",
+)  # fmt: skip
+
+
+def collect() -> dict[str, Any]:
+  devices = jax.devices()
+  return {
+    "command": " ".join(sys.argv),
+    "commit": _commit(),
+    "python": platform.python_version(),
+    "packages": {p: importlib.metadata.version(p) for p in _PACKAGES},
+    "devices": len(devices),
+    "device_kind": devices[0].device_kind,
+    "platform": devices[0].platform,
+    "processes": jax.process_count(),
+  }
+
+
+def _commit() -> str:
+  """The checkout's commit, "-dirty" if it was changed, "" outside of git."""
+  folder = pathlib.Path(__file__).parent
+  command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+  try:
+    found = subprocess.run(
+      command, cwd=folder, capture_output=True, text=True, timeout=10
+    )
+  except (OSError, subprocess.TimeoutExpired):
+    return ""
+  return found.stdout.strip()

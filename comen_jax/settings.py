@@ -1,0 +1,63 @@
+"""Checks of a config's values before anything is made or overwritten."""
+
+import jax
+
+from comen_jax.errors import UserError
+from comen_jax.methods import METHODS
+from comen_jax.nn import BACKBONES
+from comen_jax.stage import split_epochs
+
+_NORMS = ("none", "batch", "sdnorm")
+
+
+def check(config) -> None:
+  """Raises UserError at the first value that cannot be right."""
+  _choose("method", config.method, METHODS)
+  _choose("backbone", config.backbone, BACKBONES)
+  if config.norm:
+    _choose("norm", config.norm, _NORMS)
+  for name in ("num_domains", "batch_size", "eval_batch_size", "epochs"):
+    if config[name] < 1:
+      raise UserError(f"{name}={config[name]}: give 1 or more")
+  devices = jax.device_count()
+  for name in ("batch_size", "eval_batch_size"):
+    if config[name] % devices:
+      below = config[name] // devices * devices
+      raise UserError(
+        f"{name}={config[name]} does not divide over {devices} devices:"
+        f" give a multiple of {devices}, such as {below or devices}"
+      )
+  stage_epochs(config)
+
+
+def norm(config) -> str:
+  """The backbone's normalisation: as given, else the method's preset."""
+  preset = config.norm or METHODS[config.method].norm
+  return BACKBONES[config.backbone].own_norm if preset == "own" else preset
+
+
+def stage_epochs(config) -> tuple[int, int, int]:
+  """Epochs of warm-up, discover, encode."""
+  shares = tuple(config.stage_shares)
+  if len(shares) != 3 or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+    raise UserError(
+      f"stage_shares={shares}: give three shares (warm-up, discover, encode)"
+      " that sum to 1"
+    )
+  try:
+    return split_epochs(config.epochs, shares)
+  except ValueError as e:
+    raise UserError(f"epochs={config.epochs}: {e}; raise epochs") from e
+
+
+def check_size(batch_size: int, images: int) -> None:
+  if images < batch_size:
+    raise UserError(
+      f"batch_size={batch_size} is more than the {images} source images for"
+      " training: lower batch_size"
+    )
+
+
+def _choose(name: str, value: str, choices) -> None:
+  if value not in choices:
+    raise UserError(f"{name}={value!r}: choose one of {', '.join(choices)}")

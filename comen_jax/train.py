@@ -1,0 +1,335 @@
+"""The story of a run: data, then for each stage prepare and epochs, then test.
+
+This file knows stages, not methods. Work comes in units, one `prepare` or one
+epoch each; after every unit the log is on disk and a checkpoint is on its way,
+and a run that was cut off goes on at the first unit that has none.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+
+from comen_jax import (
+  analysis,
+  console,
+  data,
+  figures,
+  metrics,
+  plan,
+  provenance,
+  selection,
+  settings,
+  sharding,
+  steps,
+)
+from comen_jax.checkpointing import Checkpoints
+from comen_jax.data.dataset import Dataset, Split, leave_one_out
+from comen_jax.data.sources import Sources
+from comen_jax.data.views import make_views
+from comen_jax.errors import UserError
+from comen_jax.experiment import Experiment, make_init
+from comen_jax.methods import METHODS
+from comen_jax.nn import build
+from comen_jax.stage import Task
+from comen_jax.train_state import TrainState, sgd
+from comen_jax.workdir import Workdir
+
+
+def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
+  """Trains, or goes on training, in `workdir`; returns what was measured."""
+  settings.check(config)
+  dataset = data.load(config.dataset, config.data_dir, config.store_size)
+  split = leave_one_out(dataset, config.target)
+  settings.check_size(config.batch_size, len(split.train_rows))
+  experiment = make_experiment(config, dataset, split, sharding.make())
+  identity = {
+    "dataset": dataset.name,
+    "manifest": dataset.manifest,
+    "target": split.target,
+  }
+  run = Workdir(workdir, config.to_dict(), identity)
+  if result := run.result():
+    console.say(f"{run.path} is finished; nothing to do.")
+    console.results(result["measured"])
+    return result["measured"]
+
+  state = experiment.init()
+  checkpoints = Checkpoints(run.checkpoints)
+  if done := checkpoints.latest():
+    state = checkpoints.restore(done, state)
+  run.resume(done, int(state.step), config.logging.tensorboard)
+  _introduce(config, experiment, state, run, done)
+
+  start = time.monotonic()
+  compilations = _work(config, experiment, state, run, checkpoints, done)
+  chosen = selection.best(run.records)["unit"] + 1
+  _analyse(config, experiment, checkpoints.restore(chosen, state), run)
+  checkpoints.close()
+  measured = {
+    **identity,
+    "sources": list(split.sources),
+    "method": config.method,
+    "norm": settings.norm(config),
+    "seed": config.seed,
+    "epochs": config.epochs,
+    "num_domains": config.num_domains,
+    "target_images": len(split.target_rows),
+    "chance": 1 / len(dataset.class_names),
+    **selection.figures_of(run.records),
+  }
+  seconds = time.monotonic() - start
+  provenance_ = {
+    **provenance.collect(),
+    "seconds_of_this_start": seconds,
+    "resumed_at_unit": done,
+    "step_compilations": compilations,
+  }
+  run.finish({"measured": measured, "provenance": provenance_})
+  run.close()
+  console.results(measured)
+  console.say(f"{seconds:.0f} s; all files in {run.path}")
+  return measured
+
+
+def make_experiment(
+  config: ConfigDict,
+  dataset: Dataset,
+  split: Split,
+  shardings: sharding.Shardings,
+) -> Experiment:
+  """Binds the config's values; below this, functions take values."""
+  norm = settings.norm(config)
+  num_classes = len(dataset.class_names)
+  size = config.image_size
+  views = make_views(config.normalise, config.augment, size)
+  model = build(
+    config.backbone,
+    num_classes=num_classes,
+    norm=norm,
+    num_domains=config.num_domains,
+    dtype=jnp.dtype(config.dtype),
+    sdnorm=config.sdnorm.to_dict(),
+  )
+  outputs, _ = jax.eval_shape(
+    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
+    jax.ShapeDtypeStruct((1, size, size, 3), jnp.float32),
+  )
+  task = Task(
+    model=model,
+    norm=norm,
+    num_classes=num_classes,
+    num_domains=config.num_domains,
+    num_rows=len(dataset.labels),
+    feature_dim=outputs.features.shape[-1],
+    stage_epochs=settings.stage_epochs(config),
+  )
+  method = METHODS[config.method].create(task, **config[config.method])
+  tx = sgd(
+    config.learning_rate,
+    tuple(config.lr_drops),
+    config.lr_factor,
+    config.momentum,
+    config.weight_decay,
+    config.epochs,
+    len(split.train_rows) // config.batch_size,
+  )
+  key = jax.random.key(config.seed)
+  return Experiment(
+    dataset=dataset,
+    split=split,
+    sources=Sources(dataset, split, config.eval_batch_size, shardings.rows),
+    method=method,
+    views=views,
+    tx=tx,
+    key=jax.device_put(key, shardings.replicated),
+    shardings=shardings,
+    batch_size=config.batch_size,
+    eval_batch_size=config.eval_batch_size,
+    seed=config.seed,
+    init=make_init(model, method, tx, size, key, shardings.replicated),
+    eval_step=steps.jit_eval_step(shardings, model, views),
+    feature_step=steps.jit_feature_step(shardings, model, views),
+  )
+
+
+def _work(
+  config: ConfigDict,
+  experiment: Experiment,
+  state: TrainState,
+  run: Workdir,
+  checkpoints: Checkpoints,
+  done: int,
+) -> dict[str, int]:
+  """Does the units that are left -> compilations of each stage's step."""
+  units = plan.units(experiment.method.stages)
+  eta = console.Eta(sum(u.epoch is not None for u in units[done:]))
+  # All methods choose among the epochs of COMEN's last stage.
+  first_candidate = config.epochs - settings.stage_epochs(config)[-1]
+  compilations: dict[str, int] = {}
+  step = bar = None
+  for number, unit in list(enumerate(units))[done:]:
+    stage = experiment.method.stages[unit.stage]
+    begin = time.monotonic()
+    record = {"unit": number, "stage": stage.name}
+    rank = -1.0
+    if unit.epoch is None:
+      console.say(f"preparing {stage.name} ...")
+      state, found = _prepare(experiment, state, unit.stage)
+      record |= {"kind": "prepare", "step": int(state.step), **found}
+    else:
+      if step is None:
+        step = experiment.train_step(stage)
+        bar = console.StageBar(
+          stage.name, stage.epochs, unit.epoch, experiment.steps_per_epoch
+        )
+      state, means = _epoch(
+        experiment, state, step, unit.epochs_before, bar, config.logging.every
+      )
+      is_candidate = unit.epochs_before >= first_candidate
+      scores, rank = _validate(
+        experiment, state, unit.epochs_before, is_candidate
+      )
+      record |= {"kind": "epoch", "step": int(state.step)}
+      record |= {"epoch": unit.epochs_before + 1, **means, **scores}
+    record["seconds"] = time.monotonic() - begin
+    if unit.epoch is not None:
+      bar.epoch(unit.epoch, record, eta.tick())
+    # The record first: a checkpoint vouches for the records before it.
+    run.log(record)
+    checkpoints.save(number + 1, state, rank)
+    if unit.epoch == stage.epochs - 1:
+      bar.close()
+      compilations[stage.name] = step._cache_size()
+      step = bar = None
+  checkpoints.wait()
+  return compilations
+
+
+def _prepare(
+  experiment: Experiment, state: TrainState, number: int
+) -> tuple[TrainState, dict[str, Any]]:
+  """A stage's `prepare`; its latent domains are compared with the true ones."""
+  state, report = experiment.prepare(state, number)
+  warnings = list(report.warnings)
+  record = dict(report.metrics)
+  if report.latent:
+    rows, probs = report.latent
+    dataset = experiment.dataset
+    record |= metrics.latent_domains(
+      probs, dataset.domains[rows], dataset.labels[rows]
+    )
+    console.latent_domains(record)
+    warnings.append(
+      metrics.collapse_warning(
+        record["effective_domains"], record["domain_sizes"]
+      )
+    )
+  for warning in filter(None, warnings):
+    console.warn(warning)
+  return state, record
+
+
+def _epoch(
+  experiment: Experiment,
+  state: TrainState,
+  step: Callable,
+  epoch: int,
+  bar: console.StageBar,
+  every: int,
+) -> tuple[TrainState, dict[str, float]]:
+  """One pass over the source images -> mean of each metric over its steps."""
+  history = []
+  for batch in experiment.train_batches(epoch):
+    state, values = step(state, batch, experiment.key)
+    history.append(values)
+    bar.step()
+    if len(history) % every == 0:
+      # Two steps old: reading the newest would stop the pipeline.
+      bar.losses(history[max(0, len(history) - 3)])
+  history = jax.device_get(history)
+  means = {
+    name: float(np.mean([np.float64(h[name]) for h in history]))
+    for name in history[0]
+  }
+  if not np.isfinite(means["loss"]):
+    raise UserError(
+      f"the loss of epoch {epoch + 1} is {means['loss']}: lower learning_rate;"
+      " the last good checkpoint is kept"
+    )
+  return state, means
+
+
+def _validate(
+  experiment: Experiment, state: TrainState, epoch: int, is_candidate: bool
+) -> tuple[dict[str, float], float]:
+  """Scores of an epoch, and its rank among checkpoints.
+
+  The target's accuracy is for the record only; the rank does not know it.
+  """
+  val = experiment.evaluate(state, experiment.split.val_rows)
+  scores = {
+    "val_accuracy": selection.accuracy(val),
+    "val_loss": float(val.loss.compute()),
+  }
+  if not is_candidate:
+    return scores, -1.0
+  target = experiment.evaluate(state, experiment.split.target_rows)
+  scores["target_accuracy"] = selection.accuracy(target)
+  return scores, selection.rank(val, epoch)
+
+
+def _analyse(
+  config: ConfigDict, experiment: Experiment, state: TrainState, run: Workdir
+) -> None:
+  """Writes arrays and pictures of the chosen network."""
+  arrays = analysis.analyse(
+    lambda rows: experiment.outputs(state, rows),
+    experiment.dataset,
+    experiment.split,
+  )
+  arrays |= experiment.method.describe(state)
+  if jax.process_index() == 0:
+    analysis.save(run.path / "analysis.npz", arrays)
+    name = f"{experiment.dataset.name}, target {experiment.split.target}"
+    figures.confusion(
+      run.path / "confusion.png",
+      arrays["confusion"],
+      experiment.dataset.class_names,
+      f"{name}, {config.method}",
+    )
+    if "thumbnails" in arrays:
+      figures.latent_domains(run.path / "latent_domains.png", arrays)
+
+
+def _introduce(
+  config: ConfigDict,
+  experiment: Experiment,
+  state: TrainState,
+  run: Workdir,
+  done: int,
+) -> None:
+  """Tells what is about to be trained on what."""
+  split, dataset = experiment.split, experiment.dataset
+  if dataset.notice:
+    console.say(dataset.notice)
+  counts = f"{len(split.train_rows):,} training, {len(split.val_rows):,} val"
+  stages = ", ".join(f"{s.name} {s.epochs}" for s in experiment.method.stages)
+  console.header(
+    state.params,
+    {
+      "data set": f"{dataset.name} (manifest {dataset.manifest[:12]})",
+      "sources": f"{', '.join(split.sources)} ({counts} images, mixed)",
+      "target": f"{split.target} ({len(split.target_rows):,} images, unseen)",
+      "method": f"{config.method}, norm {settings.norm(config)},"
+      f" seed {config.seed}; epochs: {stages}",
+      "workdir": str(run.path),
+    },
+  )
+  if done:
+    total = len(plan.units(experiment.method.stages))
+    console.say(f"resuming after {done} of {total} units of work")

@@ -1,0 +1,137 @@
+"""The files of a run: config.json, metrics.jsonl, result.json, TensorBoard.
+
+Everything that a later start reads is written by rename or flushed to disk
+before the checkpoint that vouches for it, so SIGKILL at any moment is safe.
+"""
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import jax
+import tensorboardX
+
+from comen_jax.errors import UserError
+
+# A run may move its data and change how it logs; nothing else.
+_FREE_KEYS = ("data_dir", "logging")
+
+
+class Workdir:
+  """A run's folder. Only process 0 writes.
+
+  Attributes:
+    path: the folder.
+    records: what metrics.jsonl holds, one dict per unit of work.
+  """
+
+  def __init__(self, path: str, config: dict[str, Any], data: dict[str, Any]):
+    """Opens or makes the folder.
+
+    Args:
+      path: the folder.
+      config: the run's config; must be the folder's own but for free keys.
+      data: data set, target and manifest hash; likewise.
+    """
+    self.path = pathlib.Path(path).absolute()
+    self.records: list[dict[str, Any]] = []
+    self._writer = None
+    self._primary = jax.process_index() == 0
+    given = {**config, "resolved": data}
+    place = self.path / "config.json"
+    if place.exists():
+      _check_same(self.path, json.loads(place.read_text()), given)
+    elif self._primary:
+      self.path.mkdir(parents=True, exist_ok=True)
+      write_json(place, given)
+
+  @property
+  def checkpoints(self) -> pathlib.Path:
+    return self.path / "checkpoints"
+
+  def result(self) -> dict[str, Any] | None:
+    """result.json of a finished run, else None."""
+    place = self.path / "result.json"
+    return json.loads(place.read_text()) if place.exists() else None
+
+  def resume(self, units: int, step: int, tensorboard: bool) -> None:
+    """Cuts the log back to the first `units` units of work and opens it."""
+    place = self.path / "metrics.jsonl"
+    if place.exists():
+      lines = place.read_text().splitlines()
+      # A line cut off by a kill can only be beyond the restored unit.
+      self.records = [json.loads(line) for line in lines[:units]]
+    if self._primary:
+      text = "".join(json.dumps(r) + "\n" for r in self.records)
+      _write_text(place, text)
+      if tensorboard:
+        self._writer = tensorboardX.SummaryWriter(
+          str(self.path), purge_step=step + 1, flush_secs=30
+        )
+
+  def log(self, record: dict[str, Any]) -> None:
+    """Appends a unit's record; on disk when this returns."""
+    self.records.append(record)
+    if not self._primary:
+      return
+    with open(self.path / "metrics.jsonl", "a") as f:
+      f.write(json.dumps(record) + "\n")
+      f.flush()
+      os.fsync(f.fileno())
+    if self._writer:
+      for name, value in record.items():
+        if isinstance(value, float):
+          tag = f"{record['stage']}/{name}"
+          self._writer.add_scalar(tag, value, record["step"])
+      self._writer.flush()
+
+  def finish(self, result: dict[str, Any]) -> None:
+    """Writes result.json, which says that the run is done."""
+    if self._primary:
+      write_json(self.path / "result.json", result)
+
+  def close(self) -> None:
+    if self._writer:
+      self._writer.close()
+
+
+def write_json(place: pathlib.Path, value: Any) -> None:
+  """By rename: a reader sees the old file or the new one, whole."""
+  _write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def _write_text(place: pathlib.Path, text: str) -> None:
+  draft = place.with_name(f".{place.name}.{os.getpid()}")
+  with open(draft, "w") as f:
+    f.write(text)
+    f.flush()
+    os.fsync(f.fileno())
+  draft.replace(place)
+
+
+def _check_same(path: pathlib.Path, old: dict, new: dict) -> None:
+  # Through JSON, so that tuples compare as the lists they were stored as.
+  new = json.loads(json.dumps(new))
+  olds, news = (dict(_flat({k: v for k, v in d.items() if k not in _FREE_KEYS}))
+                for d in (old, new))  # fmt: skip
+  if olds == news:
+    return
+  absent = "(absent)"
+  changes = [
+    f"{key} was {olds.get(key, absent)!r}, now {news.get(key, absent)!r}"
+    for key in sorted(olds.keys() | news.keys())
+    if olds.get(key, absent) != news.get(key, absent)
+  ]
+  raise UserError(
+    f"workdir {path} belongs to another config: {'; '.join(changes)}."
+    " Give another --workdir, or the old values to resume"
+  )
+
+
+def _flat(tree: dict, prefix: str = ""):
+  for key, value in tree.items():
+    if isinstance(value, dict):
+      yield from _flat(value, f"{prefix}{key}.")
+    else:
+      yield prefix + key, value
