@@ -45,10 +45,24 @@ def _default_workdir(config) -> str:
 def _parse(argv: list[str]) -> list[str]:
   """Flags, with what is wrong in one line instead of a traceback."""
   try:
-    return flags.FLAGS(argv)
-  except (flags.Error, AttributeError, KeyError, OSError, TypeError) as e:
-    text = " ".join(str(e).split())
-    raise UserError(f"{text} (--helpfull lists all flags)") from e
+    rest = flags.FLAGS(argv)
+    if _CONFIG.value is not None:
+      _CONFIG.value.to_dict()  # A file that did not load fails only when read.
+    return rest
+  except (AttributeError, KeyError) as e:
+    # ml_collections quotes its text again: "'targt'\nDid you mean ...".
+    text = str(e.args[0] if e.args else e).replace("\\n", " ")
+    raise UserError(f"the config has no such key: {_one_line(text)}") from e
+  except OSError as e:
+    text = str(e).split("path]:")[-1]
+    raise UserError(f"the config does not load: {_one_line(text)}") from e
+  except (flags.Error, TypeError, ValueError) as e:
+    raise UserError(f"{_one_line(str(e))} (--help lists the flags)") from e
+
+
+def _one_line(text: str) -> str:
+  """Without line breaks, and without quotes around quotes."""
+  return " ".join(text.replace("\\", "").replace("'", "").split())
 
 
 def _run() -> None:

@@ -90,7 +90,7 @@ class SDNorm(nn.Module):
     image_mean = image_mean.reshape(image_var.shape)
 
     mass = p.sum(axis=0)
-    # The slack lets six images of p = 1/3 count as the two that they are.
+    # The slack lets twelve images of p = 1/6 count as the two that they are.
     least = self.min_mass * (1 - 1e-5)
     enough = mass >= least if self.num_domains > 1 else mass > 0
     weights = p / jnp.where(enough, mass, 1.0)[None]

@@ -122,12 +122,12 @@ def test_one_domain_equals_batch_norm(shape):
   )
 
 
-# Six images of 1/3 have a mass of 2, which rounding may not lose.
-@pytest.mark.parametrize("B", [6, 16])
-def test_uniform_probabilities_equal_batch_norm_and_keep_branches_equal(B):
+# Twelve times 1/6, as rounded, may be less than the 2 images that it means.
+@pytest.mark.parametrize("B, M", [(16, 3), (12, 6)])
+def test_uniform_probabilities_equal_batch_norm_and_keep_branches_equal(B, M):
   z = _normal(0, B, 3, 3, 4) + 2
-  p = np.full((B, 3), 1 / 3, np.float32)
-  model, theirs = SDNorm(3), nn.BatchNorm(momentum=0.9, epsilon=1e-5)
+  p = np.full((B, M), (1 - 1e-6) / M, np.float32)
+  model, theirs = SDNorm(M), nn.BatchNorm(momentum=0.9, epsilon=1e-5)
   variables = _init(model, z, p)
 
   def loss(params):
@@ -140,11 +140,11 @@ def test_uniform_probabilities_equal_batch_norm_and_keep_branches_equal(B):
   want, state = jax.jit(apply, static_argnums=2)(start, z, False)
   np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
   for name, value in stats.items():
-    for m in range(3):
+    for m in range(M):
       expected = state["batch_stats"][name]
       np.testing.assert_allclose(value[m], expected, rtol=1e-5, atol=1e-5)
   for value in map(np.asarray, grads.values()):
-    np.testing.assert_allclose(value, value[:1].repeat(3, 0), rtol=1e-6)
+    np.testing.assert_allclose(value, value[:1].repeat(M, 0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("mass", [0.0, 0.2])
@@ -197,10 +197,8 @@ def test_large_offset_is_normalised_to_unit_std(shape):
   y, state = _train(model, variables, z, p)
   axes = tuple(range(z.ndim - 1))
   want, stats = _loop(variables, z, p, train=True)
-  np.testing.assert_allclose(y, want, atol=0.01)
-  # Rank 2 has 64 numbers for three overlapping domains: not quite one Gaussian.
-  tolerance = 0.03 if z.ndim == 4 else 0.1
-  np.testing.assert_allclose(np.std(y, axes), 1, atol=tolerance)
+  np.testing.assert_allclose(y, want, atol=2e-4)
+  np.testing.assert_allclose(np.std(y, axes), 1, atol=0.03)
   got = (state["batch_stats"]["var"] - 0.9) / 0.1
   np.testing.assert_allclose(got, (stats["var"] - 0.9) / 0.1, atol=1e-5)
 
@@ -211,7 +209,7 @@ def test_large_offset_is_normalised_to_unit_std(shape):
   variables = {**variables, "batch_stats": seen}
   want, _ = _loop(variables, z, p, train=False)
   got = _eval(model, variables, z, p)
-  np.testing.assert_allclose(got, want, atol=1e-3)
+  np.testing.assert_allclose(got, want, atol=5e-6)
 
 
 def test_shared_affine_has_one_scale_and_bias():

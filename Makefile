@@ -1,0 +1,43 @@
+# Each target does all of its own set-up; a machine needs Python 3.11 and make.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+EPOCHS ?= 12
+DIGITS ?= runs/make_digits
+
+.PHONY: digits test test-all lint format clean
+
+digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
+	$(BIN)/python -m comen_jax.main --config configs/digits.py \
+	  --config.epochs=$(EPOCHS) --workdir $(DIGITS)
+
+test: $(VENV)/.installed-dev lint  ## all fast tests
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/.installed-dev lint  ## and those that take minutes
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache
+
+# Where python3.11 goes by another name: make PYTHON=python3.
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "error: $(PYTHON) not found; give make PYTHON=<a Python 3.11>"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(VENV)/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	touch $@ $(VENV)/.installed

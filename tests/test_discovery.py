@@ -1,0 +1,161 @@
+"""Clusters of style, and F_d taught to find them."""
+
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from comen_jax import discovery
+from comen_jax.nn.style import DomainPredictor
+
+M, N, WIDTH = 3, 150, 12
+TRUE = np.random.default_rng(0).integers(0, M, N)
+
+
+def _blobs(spread=0.2):
+  rng = np.random.default_rng(1)
+  centres = rng.normal(size=(M, WIDTH)) * 3
+  return centres[TRUE] + rng.normal(size=(N, WIDTH)) * spread
+
+
+def _same_but_for_names(a, b):
+  pairs = set(zip(a.tolist(), b.tolist()))
+  return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
+
+
+@pytest.mark.parametrize("method", discovery.CLUSTERINGS)
+def test_separated_blobs_are_found(method):
+  labels = discovery.cluster(_blobs(), M, method, seed=0)
+  assert labels.shape == (N,) and labels.dtype == np.int32
+  assert set(labels.tolist()) == set(range(M))
+  assert _same_but_for_names(labels, TRUE)
+
+
+@pytest.mark.parametrize("method", discovery.CLUSTERINGS)
+def test_clusters_depend_on_the_seed_alone(method):
+  # One cloud without structure: whatever the start leads to is found.
+  style = np.random.default_rng(2).normal(size=(N, WIDTH)).astype(np.float32)
+  first = discovery.cluster(style, M, method, seed=5)
+  np.random.seed(123)
+  again = discovery.cluster(style.astype(np.float64), M, method, seed=5)
+  np.testing.assert_array_equal(first, again)
+  other = discovery.cluster(style, M, method, seed=6)
+  assert (other != first).any()
+
+
+def test_a_mixture_tells_domains_of_unequal_spread_where_kmeans_does_not():
+  rng = np.random.default_rng(3)
+  wide = rng.integers(0, 2, N)
+  spread = np.where(wide, 1.5, 0.1)[:, None]
+  style = 2.0 * wide[:, None] + spread * rng.normal(size=(N, 2))
+
+  def errors(method):
+    found = discovery.cluster(style, 2, method, seed=0)
+    return min((found != wide).sum(), (found == wide).sum())
+
+  assert errors("gmm") < 5
+  assert errors("kmeans") > 10
+
+
+class _Sources:
+  """Rows 0 to N - 1 of which every fifth is kept for validation."""
+
+  train_rows = np.flatnonzero(np.arange(N) % 5)
+  val_rows = np.flatnonzero(np.arange(N) % 5 == 0)
+
+  def batches(self, rows):
+    for start in range(0, len(rows), 32):
+      padded = np.zeros(32, int)
+      chunk = rows[start : start + 32]
+      padded[: len(chunk)] = chunk
+      yield SimpleNamespace(row=padded, count=len(chunk))
+
+
+class _FeatureStep:
+  """The style of a row is its blob; a training view shakes it a little."""
+
+  def __init__(self):
+    self.seen = {False: [], True: []}
+
+  def __call__(self, state, batch, key, training_view):
+    self.seen[training_view] += batch.row[: batch.count].tolist()
+    # Far from standard: whoever forgets to standardise fails.
+    style = 1000 + 50 * _blobs()[batch.row]
+    if training_view:
+      style = style + np.asarray(jax.random.normal(key, style.shape))
+    return SimpleNamespace(style=style.astype(np.float32))
+
+
+def _pretrain(step=None, portion=1.0, num_steps=60, seed=0):
+  return discovery.pretrain_predictor(
+    None,
+    _Sources(),
+    step or _FeatureStep(),
+    jax.random.key(seed),
+    predictor=DomainPredictor(M, hidden=8),
+    clustering="kmeans",
+    portion=portion,
+    num_steps=num_steps,
+  )
+
+
+@pytest.fixture(scope="module")
+def found():
+  return _pretrain()
+
+
+@pytest.fixture(scope="module")
+def half():
+  """A portion of one half, hardly taught, and which rows it looked at."""
+  step = _FeatureStep()
+  return _pretrain(step, portion=0.5, num_steps=1), step.seen
+
+
+def test_pretraining_teaches_the_clusters(found):
+  assert found.agreement > 0.95
+  style = 1000 + 50 * _blobs()
+  predictor = DomainPredictor(M, hidden=8)
+  domains = discovery.predict_domains(
+    predictor, found.params, (style - found.mean) / found.std
+  )
+  assert _same_but_for_names(domains, TRUE)  # Validation rows among them.
+
+  # As the backbone holds it: F_d standardises for itself.
+  variables = {
+    "params": found.params,
+    "batch_stats": {"mean": found.mean, "std": found.std},
+  }
+  logits = predictor.apply(variables, style.astype(np.float32))
+  np.testing.assert_array_equal(np.asarray(logits).argmax(axis=1), domains)
+
+
+def test_pretraining_is_bit_equal_when_repeated(found):
+  np.random.seed(9)
+  jax.tree.map(np.testing.assert_array_equal, found, _pretrain())
+
+
+def test_style_is_standardised_as_the_clustered_images_are(found):
+  style = 1000 + 50 * _blobs()[_Sources.train_rows]
+  np.testing.assert_allclose(found.mean, style.mean(axis=0), rtol=1e-5)
+  np.testing.assert_allclose(found.std, style.std(axis=0), rtol=1e-4)
+  assert found.mean.dtype == found.std.dtype == np.float32
+
+
+def test_an_untaught_predictor_shows_in_its_agreement(half):
+  assert half[0].agreement < 0.9
+
+
+def test_only_a_portion_of_the_training_rows_is_looked_at(half):
+  clustered, taught = half[1][False], half[1][True]
+  assert len(set(clustered)) == len(clustered) == 60  # Half of 120.
+  assert np.isin(clustered, _Sources.train_rows).all()
+  # A fifth is held out to see what was learned.
+  assert len(taught) == 48
+  assert set(taught) < set(clustered)
+
+
+def test_another_key_draws_another_portion(half):
+  step = _FeatureStep()
+  _pretrain(step, portion=0.5, num_steps=1, seed=1)
+  assert step.seen[False] != half[1][False]

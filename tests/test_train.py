@@ -1,0 +1,301 @@
+"""The whole story on tiny pictures, on a mesh of eight CPU devices."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from comen_jax import data, sharding, train
+from comen_jax.checkpointing import Checkpoints
+from comen_jax.data.dataset import leave_one_out
+from comen_jax.errors import UserError
+from comen_jax.workdir import Workdir
+
+FILES = ("config.json", "metrics.jsonl", "result.json", "analysis.npz")
+KEYS = (
+  "target_accuracy", "target_accuracy_last", "target_accuracy_oracle",
+  "val_accuracy", "selected_epoch", "nmi_domain", "nmi_class",
+  "effective_domains",
+)  # fmt: skip
+
+
+class KilledError(Exception):
+  pass
+
+
+def make_experiment(config, devices=None):
+  dataset = data.load(config.dataset, config.data_dir, config.store_size)
+  split = leave_one_out(dataset, config.target)
+  return train.make_experiment(config, dataset, split, sharding.make(devices))
+
+
+def read_log(path):
+  lines = (path / "metrics.jsonl").read_text().splitlines()
+  records = [json.loads(line) for line in lines]
+  for record in records:
+    del record["seconds"]
+  return records
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_digits_dg, tmp_path_factory):
+  """A run that was never stopped."""
+  from conftest import load_config
+
+  config = load_config("digits")
+  config.data_dir = str(tiny_digits_dg)
+  config.epochs, config.stage_shares = 6, (0.34, 0.33, 0.33)
+  config.batch_size, config.eval_batch_size = 48, 96
+  config.comen.pretrain_steps = 50
+  path = tmp_path_factory.mktemp("finished") / "run"
+  measured = train.train_and_evaluate(config, str(path))
+  return config, path, measured
+
+
+def test_run_writes_its_files_and_returns_what_it_measured(finished):
+  _, path, measured = finished
+  for name in (*FILES, "confusion.png", "latent_domains.png"):
+    assert (path / name).stat().st_size > 0, name
+  assert list(path.glob("events.out.tfevents*"))
+  result = json.loads((path / "result.json").read_text())
+  assert result["measured"] == measured
+  assert all(measured[key] is not None for key in KEYS)
+  assert measured["dataset"] == "digits_dg"
+  assert measured["target_images"] == 160
+  stages = [(r["stage"], r["kind"]) for r in read_log(path)]
+  assert stages == [
+    *[("warmup", "epoch")] * 2,
+    ("discover", "prepare"),
+    *[("discover", "epoch")] * 2,
+    ("encode", "prepare"),
+    *[("encode", "epoch")] * 2,
+  ]
+
+
+def test_each_step_is_compiled_once(finished):
+  result = json.loads((finished[1] / "result.json").read_text())
+  compilations = result["provenance"]["step_compilations"]
+  assert compilations == {"warmup": 1, "discover": 1, "encode": 1}
+
+
+def test_it_learns_the_classes_and_finds_the_domains(finished):
+  measured = finished[2]
+  assert measured["val_accuracy"] > 0.9
+  assert measured["effective_domains"] > 2
+  assert measured["nmi_domain"] > 0.5 > measured["nmi_class"]
+
+
+def test_analysis_agrees_with_the_result(finished):
+  _, path, measured = finished
+  with np.load(path / "analysis.npz") as arrays:
+    confusion = arrays["confusion"]
+    assert np.trace(confusion) / confusion.sum() == pytest.approx(
+      measured["target_accuracy"]
+    )
+    assert arrays["prototypes"].shape == (3, 10, 256)
+    assert len(arrays["features"]) == len(arrays["class"]) <= 2000
+    assert arrays["contingency"].sum() == 360
+    np.testing.assert_allclose(arrays["probs"].sum(axis=1), 1, atol=1e-6)
+
+
+def test_finished_run_says_so_and_changes_nothing(finished, capsys):
+  config, path, measured = finished
+  before = {f: (path / f).read_bytes() for f in FILES}
+  assert train.train_and_evaluate(config, str(path)) == measured
+  assert "is finished" in capsys.readouterr().out
+  assert before == {f: (path / f).read_bytes() for f in FILES}
+
+
+@pytest.mark.parametrize("unit", [0, 3, 6, 7])
+def test_cut_off_run_resumes_to_the_same_result(
+  finished, unit, tmp_path, monkeypatch
+):
+  """Stopped after unit `unit` was logged, before its checkpoint was."""
+  config, path, measured = finished
+  save = Checkpoints.save
+
+  def killed(self, units, state, rank):
+    if units == unit + 1:
+      self.wait()
+      raise KilledError
+    save(self, units, state, rank)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(Checkpoints, "save", killed)
+    with pytest.raises(KilledError):
+      train.train_and_evaluate(config, str(tmp_path / "run"))
+  assert len(read_log(tmp_path / "run")) == unit + 1
+  assert train.train_and_evaluate(config, str(tmp_path / "run")) == measured
+  assert read_log(tmp_path / "run") == read_log(path)
+
+
+def test_other_config_is_refused_and_nothing_is_touched(finished):
+  config, path, _ = finished
+  before = {f: (path / f).read_bytes() for f in FILES}
+  other = config.copy_and_resolve_references()
+  other.num_domains = 4
+  with pytest.raises(UserError, match="num_domains was 3, now 4"):
+    train.train_and_evaluate(other, str(path))
+  assert before == {f: (path / f).read_bytes() for f in FILES}
+
+
+def test_one_and_eight_devices_compute_the_same_losses(tiny_config):
+  """The first four steps of each stage, from the same state."""
+  tiny_config.comen.clustering = "kmeans"
+  one = make_experiment(tiny_config, jax.devices()[:1])
+  eight = make_experiment(tiny_config, jax.devices())
+  assert eight.shardings.mesh.size == 8
+  state = one.init()
+  for number, stage in enumerate(one.method.stages):
+    if stage.prepare:
+      state, _ = one.prepare(state, number)
+    start = jax.device_get(state)
+    losses = []
+    for experiment in (one, eight):
+      now = jax.device_put(start, experiment.shardings.replicated)
+      step = experiment.train_step(experiment.method.stages[number])
+      batches = list(experiment.train_batches(number))[:4]
+      values = []
+      for batch in batches:
+        now, metrics = step(now, batch, experiment.key)
+        values.append(jax.device_get(metrics))
+      assert step._cache_size() == 1
+      losses.append(values)
+      state = now if experiment is one else state
+    for a, b in zip(*losses):
+      assert a.keys() == b.keys()
+      for name in a:
+        np.testing.assert_allclose(b[name], a[name], rtol=1e-4, err_msg=name)
+
+
+def test_predictor_is_frozen_in_encode_and_branches_are_equal_in_warmup(
+  tiny_config,
+):
+  experiment = make_experiment(tiny_config)
+  warmup, _, encode = experiment.method.stages
+  state = experiment.init()
+  step = experiment.train_step(warmup)
+  for batch in experiment.train_batches(0):
+    state, _ = step(state, batch, experiment.key)
+  norm = jax.device_get(state.params["backbone"]["norm2"])
+  stats = jax.device_get(state.batch_stats["norm2"])
+  for branches in (*norm.values(), *stats.values()):
+    assert np.abs(branches[0]).max() > 0
+    np.testing.assert_array_equal(branches[0], branches[1])
+    np.testing.assert_array_equal(branches[0], branches[2])
+
+  state, _ = experiment.prepare(state, 1)
+  state, report = experiment.prepare(state, 2)
+  before = jax.device_get(state.params["backbone"])
+  domains = jax.device_get(state.memory.domains)
+  step = experiment.train_step(encode)
+  for batch in experiment.train_batches(1):
+    state, _ = step(state, batch, experiment.key)
+  after = jax.device_get(state.params["backbone"])
+  jax.tree.map(
+    np.testing.assert_array_equal,
+    before["domain_predictor"],
+    after["domain_predictor"],
+  )
+  assert (before["conv1"]["kernel"] != after["conv1"]["kernel"]).any()
+  np.testing.assert_array_equal(domains, state.memory.domains)
+  # Every source image is labelled, no target image is.
+  sources = experiment.sources.rows
+  assert (domains[sources] >= 0).all()
+  assert (domains[experiment.split.target_rows] == -1).all()
+  np.testing.assert_array_equal(
+    domains[sources], report.latent.probs.argmax(axis=1)
+  )
+
+
+@pytest.mark.parametrize("norm", ["none", "batch", "sdnorm"])
+@pytest.mark.parametrize("protogr", [False, True])
+@pytest.mark.parametrize("protoccl", [False, True])
+def test_every_ablation_builds_and_steps(tiny_config, norm, protogr, protoccl):
+  """Shapes only: each stage's step under `eval_shape`, state in = state out."""
+  tiny_config.norm = norm
+  tiny_config.comen.protogr, tiny_config.comen.protoccl = protogr, protoccl
+  experiment = make_experiment(tiny_config)
+  state = jax.eval_shape(experiment.init)
+  batch = jax.eval_shape(lambda b: b, next(experiment.train_batches(0)))
+  names = [stage.name for stage in experiment.method.stages]
+  if norm == "sdnorm":
+    assert names == ["warmup", "discover", "encode"]
+  else:
+    assert names == (["warmup", "encode"] if protogr or protoccl else ["train"])
+  assert sum(s.epochs for s in experiment.method.stages) == tiny_config.epochs
+  for stage in experiment.method.stages:
+    after, metrics = jax.eval_shape(
+      experiment.train_step(stage), state, batch, experiment.key
+    )
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype) or
+                 pytest.fail(f"{a} is not {b}"), after, state)  # fmt: skip
+    if stage.name == "encode":
+      assert ("loss_protogr" in metrics) == protogr
+      assert ("loss_protoccl" in metrics) == protoccl
+
+
+def test_random_domains_are_uniform_without_sdnorm(tiny_config):
+  tiny_config.norm = "none"
+  experiment = make_experiment(tiny_config)
+  state, report = experiment.prepare(experiment.init(), 1)
+  counts = report.latent.probs.sum(axis=0)
+  assert counts.sum() == len(experiment.sources.rows)
+  assert (counts > 0.25 * counts.sum()).all()
+  assert bool(state.memory.prototypes.seen.all())
+
+
+@pytest.mark.parametrize("method", ["deepall", "deepall_bn"])
+def test_deepall_chooses_among_as_many_epochs_as_comen(
+  method, tiny_config, tmp_path
+):
+  tiny_config.method = method
+  measured = train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
+  assert measured["norm"] == {"deepall": "none", "deepall_bn": "batch"}[method]
+  assert measured["nmi_domain"] is None
+  records = read_log(tmp_path / "run")
+  assert [r["epoch"] for r in records if "target_accuracy" in r] == [3]
+
+
+BAD = {
+  "target": ("written", "mnist, mnist_m, svhn, syn"),
+  "num_domains": (0, "num_domains=0"),
+  "batch_size": (100, "100 does not divide over 8 devices"),
+  "method": ("comon", "comen, deepall"),
+  "norm": ("layer", "none, batch, sdnorm"),
+  "stage_shares": ((0.5, 0.5), "sum to 1"),
+  "epochs": (2, "epochs=2"),
+  "dataset": ("mnist", "digits_dg"),
+}
+
+
+@pytest.mark.parametrize("key", BAD)
+def test_bad_value_is_one_line_and_makes_nothing(key, tiny_config, tmp_path):
+  value, text = BAD[key]
+  with tiny_config.unlocked():
+    tiny_config[key] = value
+  with pytest.raises(UserError, match=text) as caught:
+    train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
+  assert "\n" not in str(caught.value)
+  assert not (tmp_path / "run").exists()
+
+
+def test_fewer_images_than_a_batch_is_an_error(tiny_config, tmp_path):
+  tiny_config.batch_size = 368
+  with pytest.raises(UserError, match="368 is more than the 360 source"):
+    train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
+
+
+def test_loss_that_is_not_finite_stops_the_run(tiny_config, tmp_path):
+  tiny_config.method, tiny_config.learning_rate = "deepall", 1e30
+  with pytest.raises(UserError, match="lower learning_rate"):
+    train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
+  run = Workdir(str(tmp_path / "run"), *_identity(tmp_path / "run"))
+  assert run.result() is None
+
+
+def _identity(path):
+  config = json.loads((path / "config.json").read_text())
+  return config, config.pop("resolved")
