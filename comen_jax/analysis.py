@@ -77,8 +77,12 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
   rows = split.train_rows
-  probs = softmax(outputs(rows).domain_logits)
+  logits = outputs(rows).domain_logits
+  probs = softmax(logits)
   found = probs.argmax(axis=1)
+  # Probabilities of the most certain are all 1; log-odds still tell them apart.
+  ranked = np.sort(logits, axis=1)
+  margin = ranked[:, -1] - ranked[:, -2] if len(ranked[0]) > 1 else ranked[:, 0]
   num_domains = probs.shape[1]
   contingency = np.zeros((num_domains, len(dataset.domain_names)), np.int64)
   np.add.at(contingency, (found, dataset.domains[rows]), 1)
@@ -86,9 +90,8 @@ def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
   thumbnails = np.zeros((num_domains, _THUMBNAILS, size, size, 3), np.uint8)
   certainty = np.zeros((num_domains, _THUMBNAILS))
   for m in range(num_domains):
-    # Only images of that domain; stable, so that ties keep their order.
     own = np.flatnonzero(found == m)
-    best = own[np.argsort(-probs[own, m], kind="stable")][:_THUMBNAILS]
+    best = own[np.argsort(-margin[own], kind="stable")][:_THUMBNAILS]
     certainty[m, : len(best)] = probs[best, m]
     for n, row in enumerate(rows[best]):
       picture = Image.fromarray(dataset.images[row])

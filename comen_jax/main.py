@@ -24,7 +24,7 @@ _WORKDIR = flags.DEFINE_string(
 
 def main(argv: list[str]) -> None:
   if len(argv) > 1:
-    raise UserError(f"{argv[1]!r} is not a flag: give --config.key=value")
+    raise UserError(f"{argv[1]} is not a flag: give --config.key=value")
   # Orbax tells each save at length; --verbosity=0 brings it back.
   if not flags.FLAGS["verbosity"].present:
     logging.set_verbosity(logging.WARNING)

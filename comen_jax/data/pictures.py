@@ -38,8 +38,9 @@ def decode_all(
     data = read(name)
     return decode(data, size, name), hashlib.sha256(data).hexdigest()
 
+  # No bar where there is no terminal: it would print a line per refresh.
   bar = tqdm(
-    total=len(names), desc=f"decoding {label}", unit="img", leave=False
+    total=len(names), desc=f"decoding {label}", unit="img", disable=None
   )
   with bar, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     for start in range(0, len(names), 1024):  # Bounds what waits in memory.
