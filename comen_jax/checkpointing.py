@@ -21,14 +21,17 @@ class Checkpoints:
     policy = preservation_policy.AnyPreservationPolicy(
       [
         preservation_policy.LatestN(2),
-        # Orbax would delete the newest one with `best_fn`.
-        preservation_policy.BestN(get_metric_fn=lambda m: m["rank"], n=1),
+        preservation_policy.BestN(get_metric_fn=_rank, n=1),
       ]
     )
     self._manager = ocp.CheckpointManager(
       directory.absolute(),  # A relative path fails at save.
       options=ocp.CheckpointManagerOptions(
-        preservation_policy=policy, enable_async_checkpointing=True
+        preservation_policy=policy,
+        # Only says that ranks are to be stored, so that a later start knows
+        # them. With `max_to_keep` it would delete the newest checkpoint.
+        best_fn=_rank,
+        enable_async_checkpointing=True,
       ),
     )
 
@@ -58,3 +61,7 @@ class Checkpoints:
 
   def close(self) -> None:
     self._manager.close()
+
+
+def _rank(metrics: dict[str, float]) -> float:
+  return metrics["rank"]

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from comen_jax import steps
 from comen_jax.data.sources import Sources
+from comen_jax.errors import UserError
 from comen_jax.losses import cross_entropy
 from comen_jax.nn.style import DomainPredictor
 from comen_jax.train_state import TrainState
@@ -67,12 +68,18 @@ def pretrain_predictor(
     portion: share of the training images.
     num_steps: of Adam.
   """
-  draw_key, view_key, fit_key = jax.random.split(key, 3)
+  draw_key, style_key, view_key, fit_key = jax.random.split(key, 4)
   seed = int(jax.random.randint(draw_key, (), 0, 2**31 - 1))
   rng = np.random.default_rng(seed)
-  count = max(predictor.num_domains, round(portion * len(sources.train_rows)))
+  available = len(sources.train_rows)
+  count = round(portion * available)
+  if count < predictor.num_domains:
+    raise UserError(
+      f"num_domains={predictor.num_domains} is more than comen.portion={portion}"
+      f" of {available} images: lower the one or raise the other"
+    )
   rows = rng.choice(sources.train_rows, count, replace=False)
-  style = _styles(state, sources, feature_step, rows, key, False)
+  style = _styles(state, sources, feature_step, rows, style_key, False)
   mean, std = style.mean(axis=0), style.std(axis=0) + 1e-5
   labels = cluster(
     (style - mean) / std, predictor.num_domains, clustering, seed
@@ -119,7 +126,9 @@ def _kmeans(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
 
 def _gmm(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
   components = min(_COMPONENTS, *style.shape)
-  pca = sklearn.decomposition.PCA(components, random_state=seed)
+  # Whitened: the mixture starts from k-means, which the largest component
+  # (brightness, as a rule) would rule otherwise.
+  pca = sklearn.decomposition.PCA(components, whiten=True, random_state=seed)
   model = sklearn.mixture.GaussianMixture(
     num_domains, covariance_type="full", n_init=5, reg_covar=1e-4,
     random_state=seed,

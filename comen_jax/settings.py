@@ -2,6 +2,7 @@
 
 import jax
 
+from comen_jax.data.dataset import Split
 from comen_jax.errors import UserError
 from comen_jax.methods import METHODS
 from comen_jax.nn import BACKBONES
@@ -19,6 +20,8 @@ def check(config) -> None:
   for name in ("num_domains", "batch_size", "eval_batch_size", "epochs"):
     if config[name] < 1:
       raise UserError(f"{name}={config[name]}: give 1 or more")
+  if config.seed < 0:
+    raise UserError(f"seed={config.seed}: give 0 or more")
   devices = jax.device_count()
   for name in ("batch_size", "eval_batch_size"):
     if config[name] % devices:
@@ -44,17 +47,29 @@ def stage_epochs(config) -> tuple[int, int, int]:
       f"stage_shares={shares}: give three shares (warm-up, discover, encode)"
       " that sum to 1"
     )
+  if shares[-1] == 0:
+    raise UserError(
+      f"stage_shares={shares}: the last is 0, but the epoch is chosen among"
+      " those of the last stage; give it a share"
+    )
   try:
     return split_epochs(config.epochs, shares)
   except ValueError as e:
     raise UserError(f"epochs={config.epochs}: {e}; raise epochs") from e
 
 
-def check_size(batch_size: int, images: int) -> None:
+def check_split(batch_size: int, split: Split) -> None:
+  """There must be a batch to train on, and images to choose the epoch by."""
+  images = len(split.train_rows)
   if images < batch_size:
     raise UserError(
       f"batch_size={batch_size} is more than the {images} source images for"
       " training: lower batch_size"
+    )
+  if not len(split.val_rows):
+    raise UserError(
+      f"sources {', '.join(split.sources)} have no validation images: the epoch"
+      " could not be chosen; put some there"
     )
 
 

@@ -103,7 +103,7 @@ class Task(NamedTuple):
 def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
   """Shares of `epochs`, each non-zero share at least one; they sum to `epochs`.
 
-  What rounding leaves goes to the last share.
+  What rounding leaves goes to the last share, which is not 0.
   """
   parts = [max(1, round(epochs * share)) if share else 0 for share in shares]
   parts[-1] = epochs - sum(parts[:-1])

@@ -45,7 +45,7 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   settings.check(config)
   dataset = data.load(config.dataset, config.data_dir, config.store_size)
   split = leave_one_out(dataset, config.target)
-  settings.check_size(config.batch_size, len(split.train_rows))
+  settings.check_split(config.batch_size, split)
   experiment = make_experiment(config, dataset, split, sharding.make())
   identity = {
     "dataset": dataset.name,

@@ -1,5 +1,6 @@
 """All that changes while training, in one pytree of one structure."""
 
+import collections
 from typing import Any
 
 import flax.struct
@@ -63,9 +64,9 @@ def sgd(
     epochs: of the whole run; the rate goes on through the stages.
     steps_per_epoch: steps.
   """
-  boundaries = {
-    max(1, round(drop * epochs)) * steps_per_epoch: factor for drop in drops
-  }
+  boundaries = collections.defaultdict(lambda: 1.0)
+  for drop in drops:  # In a short run two may fall on the same epoch.
+    boundaries[max(1, round(drop * epochs)) * steps_per_epoch] *= factor
   schedule = optax.piecewise_constant_schedule(learning_rate, boundaries)
   return optax.chain(
     optax.add_decayed_weights(weight_decay),

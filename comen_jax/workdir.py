@@ -62,6 +62,11 @@ class Workdir:
       lines = place.read_text().splitlines()
       # A line cut off by a kill can only be beyond the restored unit.
       self.records = [json.loads(line) for line in lines[:units]]
+    if len(self.records) < units:
+      raise UserError(
+        f"{place} has {len(self.records)} records, its checkpoint {units}: the"
+        " log was cut from outside; put it back or start in another --workdir"
+      )
     if self._primary:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
       _write_text(place, text)

@@ -3,6 +3,7 @@
 import hashlib
 import pathlib
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 from comen_jax.errors import UserError
@@ -40,7 +41,7 @@ class Archive:
       return member.read_bytes()
     try:
       return self._zip.read(member)
-    except zipfile.BadZipFile as e:
+    except (zipfile.BadZipFile, zlib.error, EOFError) as e:
       raise UserError(f"{self.path}: {name} is damaged: {e}") from e
 
   def _inside_top_folder(self, top: str) -> Iterator[tuple[str, str]]:

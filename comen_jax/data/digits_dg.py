@@ -13,8 +13,7 @@ CLASSES = tuple("0123456789")
 DEFAULT_TARGET = "mnist_m"
 LAYOUT = "{mnist,mnist_m,svhn,syn}/{train,val}/{0..9}/*.jpg"
 _MEMBER = re.compile(
-  r"(mnist|mnist_m|svhn|syn)/(train|val)/([0-9])/[^/]+\.(jpe?g|png)",
-  re.IGNORECASE,
+  r"(mnist|mnist_m|svhn|syn)/(train|val)/([0-9])/[^/]+\.(?i:jpe?g|png)"
 )
 
 

@@ -97,7 +97,7 @@ def _write(
       dtype=np.uint8,
       shape=(len(table.names), size, size, 3),
     )
-    for row, picture in enumerate(pictures):
+    for row, picture in zip(range(len(images)), pictures, strict=True):
       images[row] = picture
     images.flush()
     np.savez(
