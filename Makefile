@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-EPOCHS ?= 12
+EPOCHS ?= 15
 DIGITS ?= runs/make_digits
 
 .PHONY: digits test test-all lint format clean

@@ -4,6 +4,7 @@ The paper's footnote says only that F_d "was pretrained on a portion of samples
 with pseudo domain labels"; how is a choice (README, "Choices").
 """
 
+import itertools
 import warnings
 from typing import Any, NamedTuple
 
@@ -75,7 +76,7 @@ def pretrain_predictor(
   count = round(portion * available)
   if count < predictor.num_domains:
     raise UserError(
-      f"num_domains={predictor.num_domains} is more than comen.portion={portion}"
+      f"num_domains={predictor.num_domains}: more than comen.portion={portion}"
       f" of {available} images: lower the one or raise the other"
     )
   rows = rng.choice(sources.train_rows, count, replace=False)
@@ -151,15 +152,13 @@ def predict_domains(
 def _styles(
   state, sources: Sources, feature_step, rows, key, training_view: bool
 ) -> np.ndarray:
-  """Style [N, 2C] in float64."""
+  """Style [N, 2C] in float64; each batch's view has a key of its own."""
+  number = itertools.count()
 
   def style(batch):
-    # One key per batch, whatever is in it.
-    batch_key = jax.random.fold_in(key, int(style.count))
-    style.count += 1
+    batch_key = jax.random.fold_in(key, next(number))
     return feature_step(state, batch, batch_key, training_view).style
 
-  style.count = 0
   found = steps.map_rows(style, sources.batches(rows), len(rows))
   return found.astype(np.float64)
 

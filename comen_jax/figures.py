@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 
 def confusion(
-  path: pathlib.Path, counts: np.ndarray, class_names: list[str], title: str
+  path: pathlib.Path, arrays: dict[str, np.ndarray], title: str
 ) -> None:
   """Confusion matrix [K, K], rows are true classes, in per cent of a row."""
+  counts, class_names = arrays["confusion"], arrays["class_names"]
   share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
   side = max(4.0, 0.45 * len(class_names) + 1.5)
   figure = Figure(figsize=(side, side), layout="constrained")

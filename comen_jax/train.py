@@ -7,6 +7,7 @@ and a run that was cut off goes on at the first unit that has none.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,7 +19,6 @@ from comen_jax import (
   analysis,
   console,
   data,
-  figures,
   metrics,
   plan,
   provenance,
@@ -68,7 +68,12 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   start = time.monotonic()
   compilations = _work(config, experiment, state, run, checkpoints, done)
   chosen = selection.best(run.records)["unit"] + 1
-  _analyse(config, experiment, checkpoints.restore(chosen, state), run)
+  state = checkpoints.restore(chosen, experiment.init())
+  arrays = analysis.analyse(
+    partial(experiment.outputs, state), dataset, split
+  ) | experiment.method.describe(state)
+  title = f"{dataset.name}, target {split.target}, {config.method}"
+  run.picture(arrays, title)
   checkpoints.close()
   measured = {
     **identity,
@@ -281,29 +286,6 @@ def _validate(
   target = experiment.evaluate(state, experiment.split.target_rows)
   scores["target_accuracy"] = selection.accuracy(target)
   return scores, selection.rank(val, epoch)
-
-
-def _analyse(
-  config: ConfigDict, experiment: Experiment, state: TrainState, run: Workdir
-) -> None:
-  """Writes arrays and pictures of the chosen network."""
-  arrays = analysis.analyse(
-    lambda rows: experiment.outputs(state, rows),
-    experiment.dataset,
-    experiment.split,
-  )
-  arrays |= experiment.method.describe(state)
-  if jax.process_index() == 0:
-    analysis.save(run.path / "analysis.npz", arrays)
-    name = f"{experiment.dataset.name}, target {experiment.split.target}"
-    figures.confusion(
-      run.path / "confusion.png",
-      arrays["confusion"],
-      experiment.dataset.class_names,
-      f"{name}, {config.method}",
-    )
-    if "thumbnails" in arrays:
-      figures.latent_domains(run.path / "latent_domains.png", arrays)
 
 
 def _introduce(

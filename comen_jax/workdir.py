@@ -10,8 +10,10 @@ import pathlib
 from typing import Any
 
 import jax
+import numpy as np
 import tensorboardX
 
+from comen_jax import analysis, figures
 from comen_jax.errors import UserError
 
 # A run may move its data and change how it logs; nothing else.
@@ -90,6 +92,14 @@ class Workdir:
           tag = f"{record['stage']}/{name}"
           self._writer.add_scalar(tag, value, record["step"])
       self._writer.flush()
+
+  def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
+    """Writes what a report needs, and what people would rather look at."""
+    if self._primary:
+      analysis.save(self.path / "analysis.npz", arrays)
+      figures.confusion(self.path / "confusion.png", arrays, title)
+      if "thumbnails" in arrays:
+        figures.latent_domains(self.path / "latent_domains.png", arrays)
 
   def finish(self, result: dict[str, Any]) -> None:
     """Writes result.json, which says that the run is done."""
