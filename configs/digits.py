@@ -60,6 +60,7 @@ def get_config() -> ConfigDict:
   config.comen.clustering = "gmm"  # gmm, kmeans
   config.comen.portion = 0.3
   config.comen.pretrain_steps = 1000
+  config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
 
   config.deepall = ConfigDict()

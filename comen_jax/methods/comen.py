@@ -49,6 +49,7 @@ def create(
   clustering: str,
   portion: float,
   pretrain_steps: int,
+  style_gradient: bool,
   freeze_style_layer: bool,
 ) -> Method:
   """COMEN's stages.
@@ -68,6 +69,8 @@ def create(
     clustering: of style, one of `discovery.CLUSTERINGS`.
     portion: share of the source images that is clustered.
     pretrain_steps: of F_d.
+    style_gradient: let the losses of discover reach the backbone through the
+      style. At the learning rate of digits this merges the domains.
     freeze_style_layer: freeze the conv that gives the style, in encode.
   """
   _check(clustering, portion)
@@ -116,7 +119,7 @@ def create(
   uniform = partial(warmup_loss, model=task.model, num_domains=task.num_domains)
   discover = partial(
     discover_loss,
-    model=task.model,
+    model=task.model.clone(detach_style=not style_gradient),
     entropy_weight=entropy_weight,
     balance_weight=balance_weight,
   )

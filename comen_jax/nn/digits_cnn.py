@@ -25,6 +25,7 @@ class DigitsCNN(nn.Module):
     norm: "none", "batch" or "sdnorm".
     num_domains: M, of SDNorm.
     dtype: of the convolutions. Parameters, statistics and head are float32.
+    detach_style: no gradient reaches the convolution through the style.
     detach_probs: no gradient reaches F_d and the style through p.
     sdnorm: arguments of `SDNorm`.
     style_layer: the conv that gives the style.
@@ -34,6 +35,7 @@ class DigitsCNN(nn.Module):
   norm: str = "batch"
   num_domains: int = 3
   dtype: Dtype = jnp.float32
+  detach_style: bool = False
   detach_probs: bool = False
   sdnorm: Mapping[str, Any] = FrozenDict()
   style_layer: ClassVar[str] = "conv1"
@@ -66,7 +68,9 @@ class DigitsCNN(nn.Module):
         style = style_statistics(x)
         if self.norm == "sdnorm":
           predictor = DomainPredictor(self.num_domains, name="domain_predictor")
-          domain_logits = predictor(style)
+          domain_logits = predictor(
+            jax.lax.stop_gradient(style) if self.detach_style else style
+          )
           if domain_probs is None:
             domain_probs = jax.nn.softmax(domain_logits)
             if self.detach_probs:
