@@ -2,14 +2,15 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-EPOCHS ?= 15
+EPOCHS ?= 10
 DIGITS ?= runs/make_digits
 
 .PHONY: digits test test-all lint format clean
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
-	  --config.epochs=$(EPOCHS) --workdir $(DIGITS)
+	  --config.epochs=$(EPOCHS) --config.stage_shares="(0.2, 0.3, 0.5)" \
+	  --workdir $(DIGITS)
 
 test: $(VENV)/.installed-dev lint  ## all fast tests
 	$(BIN)/python -m pytest -m "not slow"
