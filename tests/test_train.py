@@ -143,6 +143,9 @@ def test_other_config_is_refused_and_nothing_is_touched(finished):
 def test_one_and_eight_devices_compute_the_same_losses(tiny_config):
   """The first four steps of each stage, from the same state."""
   tiny_config.comen.clustering = "kmeans"
+  # A ReLU whose input is within rounding of 0 may flip, and with it one of 48
+  # images' gradients; at the full rate four steps blow that up past 1e-4.
+  tiny_config.learning_rate = 0.01
   one = make_experiment(tiny_config, jax.devices()[:1])
   eight = make_experiment(tiny_config, jax.devices())
   assert eight.shardings.mesh.size == 8
