@@ -6,13 +6,12 @@ import itertools
 import os
 from typing import NamedTuple
 
-import numpy as np
 from tqdm import tqdm
 
-from comen_jax.data import splits
+from comen_jax.data import row_store, splits
 from comen_jax.data.archive import Archive
-from comen_jax.data.layout import Contents
-from comen_jax.data.row_store import Table
+from comen_jax.data.dataset import TRAIN, VAL
+from comen_jax.data.layout import Contents, Entry
 from comen_jax.errors import UserError
 
 
@@ -27,7 +26,7 @@ class Catalogue(NamedTuple):
     notice: one line for the user, or "".
   """
 
-  table: Table
+  table: row_store.Table
   checksums: list[str]
   paths: list[str]
   class_names: tuple[str, ...]
@@ -51,10 +50,8 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
         f"{source.path} has {one.name} twice, {one.path} and {other.path}:"
         " remove one copy"
       )
-  labels = np.array([e.label for e in entries], np.int32)
-  domains = np.array([e.domain for e in entries], np.int32)
   if contents.complete:
-    _check_complete(source, contents, labels, domains, layout)
+    _check_complete(source, contents, entries, layout)
   names = [e.name for e in entries]
   checksums = _checksums(source, [e.path for e in entries])
   drawn = splits.draw(
@@ -65,7 +62,9 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
   )
   chosen = [d if e.split is None else e.split for e, d in zip(entries, drawn)]
   return Catalogue(
-    table=Table(names, labels, domains, np.array(chosen, np.uint8)),
+    table=row_store.table(
+      names, [e.label for e in entries], [e.domain for e in entries], chosen
+    ),
     checksums=checksums,
     paths=[e.path for e in entries],
     class_names=contents.class_names,
@@ -76,29 +75,37 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
 
 
 def _check_complete(
-  source: Archive,
-  contents: Contents,
-  labels: np.ndarray,
-  domains: np.ndarray,
-  layout: str,
+  source: Archive, contents: Contents, entries: list[Entry], layout: str
 ) -> None:
-  shape = len(contents.domain_names), len(contents.class_names)
-  cells = np.zeros(shape, int)
-  np.add.at(cells, (domains, labels), 1)
-  missing = np.argwhere(cells == 0)
-  if not len(missing):
+  """Every class in every domain, and in both splits where these are given."""
+  parts = (TRAIN, VAL) if all(e.split is not None for e in entries) else (None,)
+  have = {(e.domain, e.label, e.split) for e in entries}
+  missing = [
+    cell
+    for cell in itertools.product(
+      range(len(contents.domain_names)),
+      range(len(contents.class_names)),
+      parts,
+    )
+    if cell not in have
+  ]
+  if not missing:
     return
-  absent = [d for d, c in zip(contents.domain_names, cells) if not c.any()]
+  present = {e.domain for e in entries}
+  absent = [
+    name for d, name in enumerate(contents.domain_names) if d not in present
+  ]
   if absent:
     what = ", ".join(absent)
   else:
-    domain, label = missing[0]
+    domain, label, split = missing[0]
+    kind = {None: "", TRAIN: " for training", VAL: " for validation"}[split]
     what = (
       f"class {contents.class_names[label]} in domain"
-      f" {contents.domain_names[domain]}"
+      f" {contents.domain_names[domain]}{kind}"
     )
     if len(missing) > 1:
-      what += f" (and of {len(missing) - 1} more classes)"
+      what += f" (and of {len(missing) - 1} more)"
   raise UserError(
     f"{source.path} has no pictures of {what}: expected {layout} inside"
   )
