@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 
+from comen_jax.data import disk
 from comen_jax.errors import UserError
 
 SUFFIXES = (
@@ -80,8 +81,11 @@ class Archive:
   ) -> Iterator[tuple[str, pathlib.Path, os.stat_result]]:
     """Files below `folder`. Links are followed, but never in a circle."""
     real = os.path.realpath(folder)
-    if real in above:
+    # A cache inside the data would change them whenever they are prepared.
+    if real in above or real == os.path.realpath(disk.cache_dir()):
       return
+    if prefix:
+      self.folders.add(prefix[:-1])
     try:
       entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError as e:
@@ -92,7 +96,6 @@ class Archive:
         continue
       try:
         if entry.is_dir():
-          self.folders.add(name)
           yield from self._walk(folder / entry.name, f"{name}/", (*above, real))
         elif entry.is_file():
           yield name, folder / entry.name, entry.stat()

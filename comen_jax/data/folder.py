@@ -66,6 +66,12 @@ def _check(
     raise UserError(
       f"{source.path} has one class only, {classes[0]}: give two or more"
     )
+  tops = {f.split("/")[0] for f in source.folders if "/" in f}
+  if empty := sorted(tops - {e.path.split("/")[0] for e in entries}):
+    raise UserError(
+      f"{source.path}: domain {empty[0]} has no pictures: add some, or remove"
+      " its folder"
+    )
   present = {e.label for e in entries}
   for label, name in enumerate(classes):
     if label not in present:
