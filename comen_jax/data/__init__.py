@@ -36,10 +36,10 @@ def load(name: str, data_dir: str, size: int) -> Dataset:
   if name == "mini_digits" or (name == "digits_dg" and not data_dir):
     notice = _MINI_NOTICE if name == "digits_dg" else ""
     return _mini_digits(size, notice)
-  return prepare(name, data_dir, size).dataset
+  return load_prepared(name, data_dir, size).dataset
 
 
-def prepare(name: str, data_dir: str, size: int) -> prepared.Prepared:
+def load_prepared(name: str, data_dir: str, size: int) -> prepared.Prepared:
   """Prepares a benchmark, or a folder of pictures, from the files given."""
   if name not in BENCHMARKS and name != "folder":
     names = ", ".join([*BENCHMARKS, "folder", "mini_digits"])

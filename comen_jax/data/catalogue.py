@@ -1,14 +1,10 @@
 """An archive's pictures, checked, with checksums and splits."""
 
-import concurrent.futures
 import hashlib
 import itertools
-import os
 from typing import NamedTuple
 
-from tqdm import tqdm
-
-from comen_jax.data import row_store, splits
+from comen_jax.data import parallel, row_store, splits
 from comen_jax.data.archive import Archive
 from comen_jax.data.dataset import TRAIN, VAL
 from comen_jax.data.layout import Contents, Entry
@@ -53,7 +49,10 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
   if contents.complete:
     _check_complete(source, contents, entries, layout)
   names = [e.name for e in entries]
-  checksums = _checksums(source, [e.path for e in entries])
+  paths = [e.path for e in entries]
+  checksum = lambda path: hashlib.sha256(source.read(path)).hexdigest()
+  label = f"reading {source.path.name}"
+  checksums = list(parallel.in_order(checksum, paths, label))
   drawn = splits.draw(
     [(e.domain, e.label) for e in entries],
     names,
@@ -66,7 +65,7 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
       names, [e.label for e in entries], [e.domain for e in entries], chosen
     ),
     checksums=checksums,
-    paths=[e.path for e in entries],
+    paths=paths,
     class_names=contents.class_names,
     domain_names=contents.domain_names,
     default_target=contents.default_target,
@@ -109,18 +108,3 @@ def _check_complete(
   raise UserError(
     f"{source.path} has no pictures of {what}: expected {layout} inside"
   )
-
-
-def _checksums(source: Archive, paths: list[str]) -> list[str]:
-  one = lambda path: hashlib.sha256(source.read(path)).hexdigest()
-  bar = tqdm(
-    total=len(paths), desc=f"reading {source.path.name}", unit="img",
-    disable=None,
-  )  # fmt: skip
-  found = []
-  with bar, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    for start in range(0, len(paths), 1024):  # An error shows within one.
-      for checksum in pool.map(one, paths[start : start + 1024]):
-        found.append(checksum)
-        bar.update()
-  return found

@@ -46,7 +46,7 @@ def new_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
     # array_record raises RuntimeError with the system's words.
     code = getattr(e, "errno", None)
     way_out = "or name another folder in $COMEN_JAX_CACHE"
-    if code in _FULL or os.strerror(errno.ENOSPC) in str(e):
+    if code in _FULL or any(os.strerror(full) in str(e) for full in _FULL):
       raise UserError(
         f"no space is left in {place.parent}: free some, {way_out}"
       ) from e

@@ -5,17 +5,15 @@ animation, turned as its EXIF says, over white where it is transparent; 16 bits
 per pixel are scaled to 8, grey, palette and CMYK are converted.
 """
 
-import concurrent.futures
 import io
-import os
 import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from PIL import Image, ImageOps
-from tqdm import tqdm
 
+from comen_jax.data import parallel
 from comen_jax.errors import UserError
 
 VERSION = 1  # Bumped when the same bytes become other pixels.
@@ -58,20 +56,11 @@ def decode_all(
 ) -> Iterator[np.ndarray]:
   """Pictures in the order of `names`; `where` they are, for messages."""
   one = lambda name: decode(read(name), size, f"{where}: {name}")
-  # No bar where there is no terminal: it would print a line per refresh.
-  bar = tqdm(total=len(names), desc="decoding", unit="img", disable=None)
-  with (
-    warnings.catch_warnings(),
-    bar,
-    concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool,
-  ):
+  with warnings.catch_warnings():
     # Of large pictures and odd headers; what matters raises. Set here, once:
     # the filters are the whole process's, not a thread's.
     warnings.filterwarnings("ignore", module=r"PIL\.")
-    for start in range(0, len(names), 1024):  # Bounds what waits in memory.
-      for picture in pool.map(one, names[start : start + 1024]):
-        bar.update()
-        yield picture
+    yield from parallel.in_order(one, names, "decoding")
 
 
 def _upright(picture: Image.Image) -> Image.Image:

@@ -19,7 +19,7 @@ def main(argv: list[str]) -> None:
   spec = data.BENCHMARKS.get(args.dataset)
   size = args.size or (spec.store_size if spec else 32)
   start = time.monotonic()
-  found = data.prepare(args.dataset, args.data_dir, size)
+  found = data.load_prepared(args.dataset, args.data_dir, size)
   seconds = time.monotonic() - start
   dataset = found.dataset
   published = (

@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def prepare(folder):
-  return data.prepare("digits_dg", str(folder), 8)
+  return data.load_prepared("digits_dg", str(folder), 8)
 
 
 def load(folder):

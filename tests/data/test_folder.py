@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def prepare(root):
-  return data.prepare("folder", str(root), 8)
+  return data.load_prepared("folder", str(root), 8)
 
 
 def names(tops, classes=("cat", "dog"), count=5):

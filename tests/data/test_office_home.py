@@ -33,7 +33,7 @@ def original(tmp_path_factory):
 
 
 def prepare(folder):
-  return data.prepare("office_home", str(folder), 4)
+  return data.load_prepared("office_home", str(folder), 4)
 
 
 def test_there_are_65_classes():

@@ -52,7 +52,7 @@ def folder(pristine, tmp_path):
 
 
 def prepare(folder):
-  return data.prepare("pacs", str(folder), 8)
+  return data.load_prepared("pacs", str(folder), 8)
 
 
 def edit(folder, name, old, new):

@@ -47,7 +47,7 @@ def parts(full, root, overlap):
 
 
 def prepare(folder):
-  return data.prepare("vlcs", str(folder), 8)
+  return data.load_prepared("vlcs", str(folder), 8)
 
 
 def content(prepared):
