@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import re
 import unicodedata
 import zipfile
 import zlib
@@ -16,6 +17,7 @@ SUFFIXES = (
   ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm",
   ".pgm",
 )  # fmt: skip
+_TAR = re.compile(r"(.+)\.(tar(\..+)?|tgz)")
 _UNREADABLE = (
   zipfile.BadZipFile,
   zlib.error,
@@ -23,6 +25,7 @@ _UNREADABLE = (
   EOFError,
   RuntimeError,  # Encrypted.
   NotImplementedError,  # A compression that Python does not know.
+  ValueError,  # Names that are not what they say.
 )
 
 
@@ -47,15 +50,15 @@ class Archive:
       self._members, stamp = {}, []
       for name, file, stat in self._walk(path, "", ()):
         self._members[name] = file
-        stamp.append((name, stat.st_size, stat.st_mtime_ns))
+        stamp.append((name, *_stamp(stat)))
     else:
       try:
         self._zip = zipfile.ZipFile(path)
         stat = path.stat()
-      except (zipfile.BadZipFile, OSError) as e:
+      except _UNREADABLE as e:
         raise UserError(f"{path} is not a whole zip file: {e}") from e
       self._members = dict(self._entries())
-      stamp = [(path.name, stat.st_size, stat.st_mtime_ns)]
+      stamp = [(path.name, *_stamp(stat))]
     self.names = sorted(self._members)
     for name in self.names:
       self._check(name)
@@ -160,11 +163,17 @@ def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
     if root.absolute().name.lower() in wanted:
       return Archive(root)
     for path in inside:
-      if path.name.lower().split(".tar")[0] in wanted and ".t" in path.name:
+      tar = _TAR.fullmatch(path.name.lower())
+      if tar and tar[1] in wanted:
         raise UserError(f"{path} must be unpacked first: tar xf {path}")
   elif root.is_file() and root.stem.lower() in wanted:
     return Archive(root)
   raise UserError(f"data_dir={data_dir} holds no {names[0]}: {advice}")
+
+
+def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
+  """Unpacking sets the first time back; nothing sets back the second."""
+  return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _is_hidden(name: str) -> bool:

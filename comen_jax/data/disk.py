@@ -2,10 +2,12 @@
 
 import contextlib
 import errno
+import glob
 import os
 import pathlib
 import shutil
-import tempfile
+import time
+import uuid
 from collections.abc import Iterator
 
 from comen_jax.errors import UserError
@@ -33,8 +35,10 @@ def new_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
   draft = None
   try:
     place.parent.mkdir(parents=True, exist_ok=True)
-    draft = tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent)
-    draft = pathlib.Path(draft)
+    _remove_old_drafts(place)
+    # mkdir, not mkdtemp: a cache that users share stays readable.
+    draft = place.with_name(f".{place.name}-{uuid.uuid4().hex}")
+    draft.mkdir()
     yield draft
     _to_disk(draft)
     try:
@@ -58,6 +62,14 @@ def new_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
   finally:
     if draft:
       shutil.rmtree(draft, ignore_errors=True)
+
+
+def _remove_old_drafts(place: pathlib.Path) -> None:
+  """Of processes that were killed; a day old, so that none still writes."""
+  for draft in place.parent.glob(f".{glob.escape(place.name)}-*"):
+    with contextlib.suppress(OSError):
+      if time.time() - draft.stat().st_mtime > 24 * 3600:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _to_disk(folder: pathlib.Path) -> None:

@@ -134,7 +134,7 @@ _COUNTS = {
 
 BENCHMARK = Benchmark(
   name="pacs",
-  archives=("pacs",),
+  archives=("pacs", "kfold"),
   domains=_DOMAINS,
   classes=_CLASSES,
   default_target="sketch",

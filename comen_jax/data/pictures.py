@@ -17,6 +17,8 @@ from comen_jax.data import parallel
 from comen_jax.errors import UserError
 
 VERSION = 1  # Bumped when the same bytes become other pixels.
+# Whatever a file's name says. Not all that Pillow knows: some start programs.
+_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 _ORIENTATION = 0x0112
 _BAD_PICTURE = (
   OSError,
@@ -36,7 +38,7 @@ _BAD_PICTURE = (
 def decode(data: bytes, size: int, name: str) -> np.ndarray:
   """One picture -> uint8 [size, size, 3], the whole of it squeezed."""
   try:
-    with Image.open(io.BytesIO(data)) as picture:
+    with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
       rgb = _rgb(_upright(picture))
       if rgb.size != (size, size):
         rgb = rgb.resize((size, size), Image.Resampling.BILINEAR)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow_datasets as tfds
+from tqdm import tqdm
 
 from comen_jax.data import (
   archive,
@@ -82,7 +83,8 @@ class PictureBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     self, source: archive.Archive, rows: np.ndarray
   ) -> Iterator[tuple[int, dict[str, Any]]]:
     table = self.found.table
-    for place, row in enumerate(rows):
+    bar = tqdm(rows, "copying", leave=False, unit="img", disable=None)
+    for place, row in enumerate(bar):
       yield (
         place,
         {

@@ -3,6 +3,7 @@
 import os
 import zipfile
 
+import numpy as np
 import pytest
 
 from comen_jax.data import archive
@@ -128,6 +129,24 @@ def test_a_file_that_is_no_zip_is_named(tmp_path):
   (tmp_path / "x.zip").write_text("<html>Quota exceeded</html>")
   with pytest.raises(UserError, match=r"x\.zip is not a whole zip"):
     archive.find(str(tmp_path), ["x"], "")
+
+
+def test_a_zip_with_any_byte_changed_is_read_or_named(tmp_path):
+  whole = packed(tmp_path / "x.zip", ["ü/1.png", "b/2.png"]).read_bytes()
+  (tmp_path / "x.zip").unlink()
+  rng = np.random.default_rng(0)
+  for number in range(len(whole)):
+    data = bytearray(whole)
+    data[number] = rng.integers(256)
+    place = tmp_path / "y.zip"
+    place.write_bytes(data)
+    try:
+      source = archive.Archive(place)
+      for name in source.names:
+        source.read(name)
+    except UserError as e:
+      assert str(place) in str(e)
+      assert "\n" not in str(e)
 
 
 def test_folders_come_before_zips_and_capitals_do_not_matter(tmp_path):

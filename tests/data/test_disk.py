@@ -58,6 +58,17 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path):
   assert str(tmp_path / "file") in str(raised.value)
 
 
+def test_drafts_of_the_killed_are_removed_after_a_day(tmp_path):
+  for name in (".key-old", ".key-new", ".other-old"):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "half").write_text("1")
+    if name.endswith("old"):
+      os.utime(tmp_path / name, (1, 1))
+  with disk.new_folder(tmp_path / "key"):
+    pass
+  assert sorted(os.listdir(tmp_path)) == [".key-new", ".other-old", "key"]
+
+
 def test_other_errors_keep_their_kind(tmp_path):
   with pytest.raises(KeyError), disk.new_folder(tmp_path / "key"):
     raise KeyError("ours")

@@ -1,11 +1,12 @@
 """Anyone's own pictures in folders."""
 
+import numpy as np
 import pytest
 from conftest import load_config
 from drawn import draw, nothing_half_done, rows_of
 from PIL import Image
 
-from comen_jax import data
+from comen_jax import data, metrics
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
 
@@ -57,6 +58,17 @@ def test_without_domains_train_is_the_one_source_and_test_the_target(tmp_path):
   assert len(split.val_rows) == 2
   assert len(split.target_rows) == 10
   assert set(dataset.domains[split.train_rows]) == {0}
+
+
+def test_without_domains_nothing_is_said_of_true_domains(tmp_path):
+  dataset = prepare(draw(tmp_path, names(["train", "test"]))).dataset
+  rows = leave_one_out(dataset, "").train_rows
+  probs = np.eye(2)[np.arange(len(rows)) % 2]
+  found = metrics.latent_domains(
+    probs, dataset.domains[rows], dataset.labels[rows]
+  )
+  assert "nmi_domain" not in found
+  assert "nmi_class" in found
 
 
 def test_a_val_folder_beside_train_and_test_is_for_validation(tmp_path):

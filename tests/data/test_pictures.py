@@ -128,6 +128,7 @@ BAD = {
   "cut png": WHOLE[: len(WHOLE) // 2],
   "cut jpeg": JPEG[: len(JPEG) // 2],
   "only a header": WHOLE[:20],
+  "a program for printers": encoded(Image.new("RGB", (4, 4)), "EPS"),
   "float pixels": encoded(Image.fromarray(np.ones((4, 4), np.float32)), "TIFF"),
 }
 

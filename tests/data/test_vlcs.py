@@ -103,7 +103,8 @@ def test_equal_pictures_of_one_part_are_the_publishers(full, tmp_path):
   assert len(prepare(root.parent).dataset.images) == 4 * 5 * PER_CELL + 2
 
 
-def test_a_packed_tar_is_told_to_be_unpacked(tmp_path):
-  (tmp_path / "VLCS.tar.gz").write_bytes(b"")
-  with pytest.raises(UserError, match=r"VLCS\.tar\.gz must be unpacked"):
+@pytest.mark.parametrize("name", ["VLCS.tar.gz", "vlcs.tar", "VLCS.tgz"])
+def test_a_packed_tar_is_told_to_be_unpacked(tmp_path, name):
+  (tmp_path / name).write_bytes(b"")
+  with pytest.raises(UserError, match=rf"{name} must be unpacked"):
     prepare(tmp_path)
