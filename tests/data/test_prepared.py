@@ -99,6 +99,20 @@ def test_prepared_data_are_a_tfds_data_set(tiny_digits_dg, cache):
     assert rows[name] == (str(example["label"]), "svhn", "val")
 
 
+def test_a_builder_finds_the_files_in_its_manual_dir(tiny_digits_dg, tmp_path):
+  builders = prepared._builders()
+  import tensorflow_datasets as tfds
+
+  builder = builders.DigitsDg(
+    data_dir=str(tmp_path / "tfds"), file_format="array_record"
+  )
+  assert "digits_dg.zip" in builder.MANUAL_DOWNLOAD_INSTRUCTIONS
+  config = tfds.download.DownloadConfig(manual_dir=str(tiny_digits_dg))
+  builder.download_and_prepare(download_config=config)
+  assert builder.info.splits["syn_train"].num_examples == 120
+  assert len(builder.found.table.names) == 640
+
+
 def test_two_processes_at_once_both_get_whole_data(tiny_digits_dg, cache):
   code = (
     "from comen_jax import data\n"
