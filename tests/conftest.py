@@ -29,6 +29,13 @@ def cache_of_its_own(tmp_path_factory):
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
+@pytest.fixture
+def cache(monkeypatch, tmp_path) -> pathlib.Path:
+  """A cache that only this test has seen."""
+  monkeypatch.setenv("COMEN_JAX_CACHE", str(tmp_path / "cache"))
+  return tmp_path / "cache"
+
+
 @pytest.fixture(scope="session")
 def tiny_digits_dg(tmp_path_factory) -> pathlib.Path:
   """A data_dir in Digits-DG's layout: 12 train, 4 val per class and domain.

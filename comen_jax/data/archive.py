@@ -1,70 +1,189 @@
 """Published pictures, in a zip or in the folder it unpacks to: same names."""
 
+import contextlib
 import hashlib
+import os
 import pathlib
+import re
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from comen_jax.data import disk
 from comen_jax.errors import UserError
+
+SUFFIXES = (
+  ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm",
+  ".pgm",
+)  # fmt: skip
+_TAR = re.compile(r"(.+)\.(tar(\..+)?|tgz)")
+_UNREADABLE = (
+  zipfile.BadZipFile,
+  zlib.error,
+  OSError,
+  EOFError,
+  RuntimeError,  # Encrypted.
+  NotImplementedError,  # A compression that Python does not know.
+  ValueError,  # Names that are not what they say.
+)
 
 
 class Archive:
-  """Read-only view of `<data_dir>/<name>/` or `<data_dir>/<name>.zip`.
+  """Read-only view of a folder or of a zip; nothing is ever unpacked.
 
-  Names are posix paths relative to the folder, sorted; `read` may be called
+  Hidden files and what macOS adds to a zip are left out. `read` may be called
   from several threads.
+
+  Attributes:
+    path: the folder or zip.
+    names: posix paths of its files relative to it, sorted.
+    folders: the same of its folders, empty ones too.
+    fingerprint: changes when a file is added, removed or written.
   """
 
   def __init__(self, path: pathlib.Path):
     self.path = path
+    self.folders: set[str] = set()
     self._zip = None
     if path.is_dir():
-      files = (p for p in path.rglob("*") if p.is_file())
-      self._members = {p.relative_to(path).as_posix(): p for p in files}
-      stamps = ((n, p.stat()) for n, p in self._members.items())
-      stamp = [(n, s.st_size, s.st_mtime_ns) for n, s in stamps]
+      self._members, stamp = {}, []
+      for name, file, stat in self._walk(path, "", ()):
+        self._members[name] = file
+        stamp.append((name, *_stamp(stat)))
     else:
       try:
         self._zip = zipfile.ZipFile(path)
-      except (zipfile.BadZipFile, OSError) as e:
+        stat = path.stat()
+      except _UNREADABLE as e:
         raise UserError(f"{path} is not a whole zip file: {e}") from e
-      self._members = dict(self._inside_top_folder(path.stem))
-      stat = path.stat()
-      stamp = [(str(path.name), stat.st_size, stat.st_mtime_ns)]
+      self._members = dict(self._entries())
+      stamp = [(path.name, *_stamp(stat))]
     self.names = sorted(self._members)
+    for name in self.names:
+      self._check(name)
     self.fingerprint = hashlib.sha256(repr(sorted(stamp)).encode()).hexdigest()
 
+  @property
+  def pictures(self) -> list[str]:
+    """Names that end as pictures do, sorted."""
+    return [n for n in self.names if n.lower().endswith(SUFFIXES)]
+
   def read(self, name: str) -> bytes:
+    """The file's bytes."""
     member = self._members[name]
-    if self._zip is None:
-      return member.read_bytes()
     try:
-      return self._zip.read(member)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as e:
-      raise UserError(f"{self.path}: {name} is damaged: {e}") from e
+      return self._zip.read(member) if self._zip else member.read_bytes()
+    except _UNREADABLE as e:
+      reason = e.strerror if isinstance(e, OSError) else e
+      kind = "is damaged" if self._zip else "cannot be read"
+      raise UserError(f"{self.path}: {name} {kind}: {reason}") from e
 
-  def _inside_top_folder(self, top: str) -> Iterator[tuple[str, str]]:
+  def _walk(
+    self, folder: pathlib.Path, prefix: str, above: tuple[str, ...]
+  ) -> Iterator[tuple[str, pathlib.Path, os.stat_result]]:
+    """Files below `folder`. Links are followed, but never in a circle."""
+    real = os.path.realpath(folder)
+    # A cache inside the data would change them whenever they are prepared.
+    if real in above or real == os.path.realpath(disk.cache_dir()):
+      return
+    if prefix:
+      self.folders.add(prefix[:-1])
+    try:
+      entries = sorted(os.scandir(folder), key=lambda e: e.name)
+    except OSError as e:
+      raise UserError(f"{folder} cannot be read: {e.strerror}") from e
+    for entry in entries:
+      name = prefix + entry.name
+      if _is_hidden(entry.name):
+        continue
+      try:
+        if entry.is_dir():
+          yield from self._walk(folder / entry.name, f"{name}/", (*above, real))
+        elif entry.is_file():
+          yield name, folder / entry.name, entry.stat()
+        elif entry.is_symlink():
+          raise FileNotFoundError(0, "a link to nothing")
+      except OSError as e:
+        raise UserError(f"{entry.path} cannot be read: {e.strerror}") from e
+
+  def _entries(self) -> Iterator[tuple[str, zipfile.ZipInfo]]:
     for info in self._zip.infolist():
-      if not info.is_dir() and not info.filename.startswith("__MACOSX/"):
-        yield info.filename.removeprefix(f"{top}/"), info.filename
+      name = _entry_name(info)
+      parts = name.rstrip("/").split("/")
+      if name.startswith("/") or ".." in parts or ":" in parts[0]:
+        raise UserError(
+          f"{self.path}: its entry {info.filename!r} points outside of it;"
+          " get the published file again"
+        )
+      parts = [p for p in parts if p not in ("", ".")]
+      if any(map(_is_hidden, parts)):
+        continue
+      parents = parts if name.endswith("/") else parts[:-1]
+      self.folders.update(
+        "/".join(parents[: i + 1]) for i in range(len(parents))
+      )
+      if not name.endswith("/"):
+        yield "/".join(parts), info
+
+  def _check(self, name: str) -> None:
+    """A manifest has one line per name, in UTF-8."""
+    try:
+      name.encode()
+      bad = any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
+    except UnicodeEncodeError:
+      bad = True
+    if bad:
+      raise UserError(
+        f"{self.path}: {name!a} has a control character or is not UTF-8:"
+        " rename it"
+      )
 
 
-def find(data_dir: str, name: str, layout: str) -> Archive:
-  """The archive `name` in `data_dir`: a folder first, then a zip.
+def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
+  """The folder or zip of one of those names in `data_dir`, in that order.
 
   Args:
-    data_dir: what the user gave.
-    name: "digits_dg", ...
-    layout: what is expected, for the error message.
+    data_dir: what the user gave: what holds the folder or zip, or itself.
+    names: "digits_dg", ...; capitals do not matter.
+    advice: what is expected and where to get it, for the error message.
   """
   root = pathlib.Path(data_dir).expanduser()
-  for path in (root / name, root / f"{name}.zip"):
-    if path.exists():
-      return Archive(path)
-  if root.name == name and root.is_dir():
+  wanted = [n.lower() for n in names]
+  if root.is_dir():
+    try:
+      inside = sorted(root.iterdir())
+    except OSError as e:
+      raise UserError(f"data_dir={data_dir}: {e.strerror}") from e
+    for name in wanted:
+      folders = [p for p in inside if p.name.lower() == name and p.is_dir()]
+      zips = [p for p in inside if p.name.lower() == f"{name}.zip"]
+      for path in folders + zips:
+        return Archive(path)
+    if root.absolute().name.lower() in wanted:
+      return Archive(root)
+    for path in inside:
+      tar = _TAR.fullmatch(path.name.lower())
+      if tar and tar[1] in wanted:
+        raise UserError(f"{path} must be unpacked first: tar xf {path}")
+  elif root.is_file() and root.stem.lower() in wanted:
     return Archive(root)
-  raise UserError(
-    f"data_dir={data_dir} holds no {name}: expected"
-    f" {root / name}/{layout} or {root / name}.zip with the same inside"
-  )
+  raise UserError(f"data_dir={data_dir} holds no {names[0]}: {advice}")
+
+
+def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
+  """Unpacking sets the first time back; nothing sets back the second."""
+  return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+def _is_hidden(name: str) -> bool:
+  return name.startswith(".") or name == "__MACOSX"
+
+
+def _entry_name(info: zipfile.ZipInfo) -> str:
+  """Some packers write UTF-8 without saying so, or a backslash."""
+  name = info.filename
+  if not info.flag_bits & 0x800:
+    with contextlib.suppress(UnicodeError):
+      name = name.encode("cp437").decode("utf-8")
+  return name.replace("\\", "/")

@@ -21,7 +21,8 @@ class Dataset:
       for evaluation only; training never sees them.
     splits: uint8 [N], `TRAIN` or `VAL`.
     manifest: hash of names, labels, domains, splits and pictures.
-    default_target: the domain tested when the config names none.
+    default_target: the domain tested when the config names none;
+      "": it must name one.
     notice: one line for the user, or "".
   """
 
@@ -56,6 +57,11 @@ def leave_one_out(dataset: Dataset, target: str) -> Split:
     target: a domain's name, or "" for the data set's default.
   """
   target = target or dataset.default_target
+  if not target:
+    raise UserError(
+      f"target is empty: name the domain of {dataset.name} to test on, one of"
+      f" {', '.join(dataset.domain_names)}, with --config.target="
+    )
   if target not in dataset.domain_names:
     raise UserError(
       f"target={target!r} is not a domain of {dataset.name}: choose one of"

@@ -1,49 +1,50 @@
 """Digits-DG as published: four domains of 600 images per class."""
 
+import itertools
 import re
 
-import numpy as np
-import PIL
+from comen_jax.data.archive import Archive
+from comen_jax.data.dataset import TRAIN, VAL
+from comen_jax.data.layout import Benchmark, Contents, Entry
 
-from comen_jax.data import archive, pictures, row_store
-from comen_jax.errors import UserError
-
-DOMAINS = ("mnist", "mnist_m", "svhn", "syn")
-CLASSES = tuple("0123456789")
-DEFAULT_TARGET = "mnist_m"
-LAYOUT = "{mnist,mnist_m,svhn,syn}/{train,val}/{0..9}/*.jpg"
+_SPLITS = {"train": TRAIN, "val": VAL}
 _MEMBER = re.compile(
-  r"(mnist|mnist_m|svhn|syn)/(train|val)/([0-9])/[^/]+\.(?i:jpe?g|png)"
+  r"(?:.*/)?((mnist|mnist_m|svhn|syn)/(train|val)/([0-9])/[^/]+)",
+  re.IGNORECASE,
 )
 
 
-def load(data_dir: str, size: int) -> row_store.Store:
-  """Rows of the folder or zip `digits_dg` in `data_dir`."""
-  source = archive.find(data_dir, "digits_dg", LAYOUT)
-
-  def build():
-    table = _table(source)
-    checksums: list[str] = []
-    rows = pictures.decode_all(
-      table.names, source.read, size, checksums, "digits_dg"
-    )
-    return table, rows, checksums
-
-  key = f"digits_dg-{source.fingerprint[:16]}-{size}-pillow{PIL.__version__}"
-  return row_store.open_or_build(key, size, build)
-
-
-def _table(source: archive.Archive) -> row_store.Table:
-  found = [m for m in map(_MEMBER.fullmatch, source.names) if m]
-  present = {m[1] for m in found}
-  if missing := [d for d in DOMAINS if d not in present]:
-    raise UserError(
-      f"{source.path} has no pictures of {', '.join(missing)}:"
-      f" expected {LAYOUT} inside"
-    )
-  return row_store.Table(
-    names=[m[0] for m in found],
-    labels=np.array([int(m[3]) for m in found], np.int32),
-    domains=np.array([DOMAINS.index(m[1]) for m in found], np.int32),
-    splits=np.array([m[2] == "val" for m in found], np.uint8),
+def _scan(source: Archive) -> Contents:
+  return BENCHMARK.contents(
+    [
+      Entry(
+        path=m[0],
+        name=m[1],
+        label=int(m[4]),
+        domain=BENCHMARK.domains.index(m[2].lower()),
+        split=_SPLITS[m[3].lower()],
+      )
+      for m in map(_MEMBER.fullmatch, source.pictures)
+      if m
+    ]
   )
+
+
+_DOMAINS = ("mnist", "mnist_m", "svhn", "syn")
+_CLASSES = tuple("0123456789")
+
+BENCHMARK = Benchmark(
+  name="digits_dg",
+  archives=("digits_dg",),
+  domains=_DOMAINS,
+  classes=_CLASSES,
+  default_target="mnist_m",
+  layout="{mnist,mnist_m,svhn,syn}/{train,val}/{0..9}/*.jpg",
+  source="Dassl (github.com/KaiyangZhou/Dassl.pytorch, DATASETS.md)",
+  scan=_scan,
+  store_size=32,
+  published_domains={d: (4800, 1200) for d in _DOMAINS},
+  published_cells={
+    cell: (480, 120) for cell in itertools.product(_DOMAINS, _CLASSES)
+  },
+)

@@ -1,20 +1,17 @@
-"""Pictures decoded once into a memory-mapped array, found again by their hash.
+"""Pictures decoded once into a memory-mapped array, found again by their key.
 
-A store is a folder that appears whole or not at all: it is written beside its
-final place and renamed, so a process that is killed, or a second one doing the
-same work, never leaves half a store that a later start takes for whole.
+A store is a folder that appears whole or not at all (`disk.new_folder`).
 """
 
 import hashlib
 import json
-import os
 import pathlib
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from comen_jax.data import disk
 
 
 class Table(NamedTuple):
@@ -34,14 +31,6 @@ class Store(NamedTuple):
   manifest: str
 
 
-def cache_dir() -> pathlib.Path:
-  """`$COMEN_JAX_CACHE`, or comen_jax in the user's cache folder."""
-  if given := os.environ.get("COMEN_JAX_CACHE"):
-    return pathlib.Path(given).expanduser()
-  base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-  return pathlib.Path(base).expanduser() / "comen_jax"
-
-
 def open_or_build(
   key: str,
   size: int,
@@ -57,49 +46,67 @@ def open_or_build(
       order) and the checksum of each picture's source. `checksums` may be a
       list that fills while the pictures are read.
   """
-  place = cache_dir() / "rows" / key
-  if not place.exists():
-    _write(place, size, *build())
-  with np.load(place / "table.npz") as table:
-    arrays = dict(table)
-  names = (place / "names.txt").read_text("utf-8").splitlines()
-  meta = json.loads((place / "meta.json").read_text("utf-8"))
+  folder = place(key)
+  if not folder.exists():
+    _write(folder, size, *build())
+  with np.load(folder / "table.npz") as arrays:
+    arrays = dict(arrays)
+  names = (folder / "names.txt").read_text("utf-8").split("\n")[:-1]
+  meta = json.loads((folder / "meta.json").read_text("utf-8"))
   return Store(
-    images=np.load(place / "images.npy", mmap_mode="r"),
+    images=np.load(folder / "images.npy", mmap_mode="r"),
     table=Table(names, arrays["labels"], arrays["domains"], arrays["splits"]),
     manifest=meta["manifest"],
   )
 
 
+def place(key: str) -> pathlib.Path:
+  """The folder of the store of that key."""
+  return disk.cache_dir() / "rows" / key
+
+
+def table(names, labels, domains, splits) -> Table:
+  """From sequences of numbers, or of their digits."""
+  return Table(
+    list(names),
+    np.array(labels, np.int32),
+    np.array(domains, np.int32),
+    np.array(splits, np.uint8),
+  )
+
+
+def manifest(table: Table, checksums: Sequence[str]) -> str:
+  """One line per row: name, label, domain, split (0 is train), checksum."""
+  rows = zip(*table, checksums, strict=True)
+  return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
 def manifest_hash(table: Table, checksums: Sequence[str]) -> str:
-  """sha256 over one line per row: name, label, domain, split, checksum."""
-  digest = hashlib.sha256()
-  for row in zip(*table, checksums, strict=True):
-    digest.update("\t".join(map(str, row)).encode() + b"\n")
-  return digest.hexdigest()
+  """What `sha256sum` says of the manifest."""
+  return hashlib.sha256(manifest(table, checksums).encode()).hexdigest()
 
 
 def _write(
-  place: pathlib.Path,
+  folder: pathlib.Path,
   size: int,
   table: Table,
   pictures: Iterable[np.ndarray],
   checksums: Sequence[str],
 ) -> None:
-  place.parent.mkdir(parents=True, exist_ok=True)
-  draft = pathlib.Path(
-    tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent)
-  )
-  try:
-    images = np.lib.format.open_memmap(
-      draft / "images.npy",
-      mode="w+",
-      dtype=np.uint8,
-      shape=(len(table.names), size, size, 3),
-    )
-    for row, picture in zip(range(len(images)), pictures, strict=True):
-      images[row] = picture
-    images.flush()
+  shape = (len(table.names), size, size, 3)
+  with disk.new_folder(folder) as draft:
+    # Written, not mapped: a full disk is then an error, not a SIGBUS.
+    with open(draft / "images.npy", "wb") as f:
+      header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+      np.lib.format.write_array_header_1_0(f, header)
+      rows = 0
+      for picture in pictures:
+        if picture.shape != shape[1:] or picture.dtype != np.uint8:
+          raise ValueError(f"row {rows} is {picture.dtype} {picture.shape}")
+        f.write(picture.tobytes())
+        rows += 1
+    if rows != shape[0]:
+      raise ValueError(f"{rows} pictures for a table of {shape[0]}")
     np.savez(
       draft / "table.npz",
       labels=table.labels,
@@ -109,10 +116,3 @@ def _write(
     (draft / "names.txt").write_text("\n".join(table.names) + "\n", "utf-8")
     meta = {"manifest": manifest_hash(table, checksums), "size": size}
     (draft / "meta.json").write_text(json.dumps(meta), "utf-8")
-    try:
-      draft.rename(place)
-    except OSError:
-      if not place.exists():  # Not a second process that was faster.
-        raise
-  finally:
-    shutil.rmtree(draft, ignore_errors=True)

@@ -1,0 +1,90 @@
+"""A folder appears whole or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from comen_jax.data import disk
+from comen_jax.errors import UserError
+
+
+def test_a_block_that_ends_well_leaves_its_folder(tmp_path):
+  with disk.new_folder(tmp_path / "rows/key") as draft:
+    (draft / "a").write_text("1")
+    assert not (tmp_path / "rows/key").exists()
+  assert os.listdir(tmp_path / "rows") == ["key"]
+  assert (tmp_path / "rows/key/a").read_text() == "1"
+
+
+def test_of_two_that_finish_the_first_stays(tmp_path):
+  with disk.new_folder(tmp_path / "key") as one:
+    (one / "a").write_text("1")
+    with disk.new_folder(tmp_path / "key") as other:
+      (other / "a").write_text("2")
+  assert os.listdir(tmp_path) == ["key"]
+  assert (tmp_path / "key/a").read_text() == "2"
+
+
+FULL = [
+  OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+  OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
+  # What array_record says.
+  RuntimeError("write() failed: No space left on device; at byte 2097152"),
+]
+
+
+@pytest.mark.parametrize("error", FULL, ids=lambda e: type(e).__name__)
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, error):
+  with (
+    pytest.raises(UserError, match="no space is left") as raised,
+    disk.new_folder(tmp_path / "key") as draft,
+  ):
+    (draft / "a").write_text("1")
+    raise error
+  assert str(tmp_path) in str(raised.value)
+  assert "COMEN_JAX_CACHE" in str(raised.value)
+  assert os.listdir(tmp_path) == []
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path):
+  (tmp_path / "file").write_text("in the way")
+  with (
+    pytest.raises(UserError, match="cannot be written") as raised,
+    disk.new_folder(tmp_path / "file/rows/key"),
+  ):
+    raise AssertionError("no draft can be there")
+  assert str(tmp_path / "file") in str(raised.value)
+
+
+def test_drafts_of_the_killed_are_removed_after_a_day(tmp_path):
+  for name in (".key-old", ".key-new", ".other-old"):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "half").write_text("1")
+    if name.endswith("old"):
+      os.utime(tmp_path / name, (1, 1))
+  with disk.new_folder(tmp_path / "key"):
+    pass
+  assert sorted(os.listdir(tmp_path)) == [".key-new", ".other-old", "key"]
+
+
+def test_other_errors_keep_their_kind(tmp_path):
+  with pytest.raises(KeyError), disk.new_folder(tmp_path / "key"):
+    raise KeyError("ours")
+  with (
+    pytest.raises(OSError, match="gone"),
+    disk.new_folder(tmp_path / "key"),
+  ):
+    raise OSError("the disk is gone")
+  assert os.listdir(tmp_path) == []
+
+
+def test_the_cache_is_the_users_unless_told(monkeypatch, tmp_path):
+  monkeypatch.setenv("COMEN_JAX_CACHE", str(tmp_path))
+  assert disk.cache_dir() == tmp_path
+  monkeypatch.delenv("COMEN_JAX_CACHE")
+  monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+  assert disk.cache_dir() == Path("/somewhere/comen_jax")
+  monkeypatch.delenv("XDG_CACHE_HOME")
+  assert disk.cache_dir() == Path.home() / ".cache/comen_jax"
