@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 EPOCHS ?= 10
 DIGITS ?= runs/make_digits
 
-.PHONY: digits test test-all lint format clean
+.PHONY: digits test test-all lint format clean bench-input
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
@@ -42,3 +42,10 @@ $(VENV)/.installed: requirements.txt | $(BIN)/python
 $(VENV)/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
 	touch $@ $(VENV)/.installed
+
+bench-input: $(VENV)/.installed-bench  ## our input against a DataLoader; DATA holds pacs.zip
+	$(BIN)/python -m benchmarks.input --data_dir $(DATA) --out results/input.json
+
+$(VENV)/.installed-bench: requirements-bench.txt requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-bench.txt
+	touch $@

@@ -1,9 +1,30 @@
 """The one exception that means: the user can put this right.
 
-`main.py` prints it as a single line, without a traceback; every other exception
+A command prints it as a single line, without a traceback; every other exception
 is a fault of ours and keeps its traceback. A leaf: any file may import it.
 """
+
+import contextlib
+import sys
+from collections.abc import Iterator
 
 
 class UserError(ValueError):
   """Bad input. The message names the value and the way out, in one line."""
+
+
+@contextlib.contextmanager
+def command_line(when_stopped: str) -> Iterator[None]:
+  """A command's whole body: bad input ends with one line and exit code 2.
+
+  Args:
+    when_stopped: what Ctrl-C says; exit code 130, as shells have it.
+  """
+  try:
+    yield
+  except UserError as e:
+    print(f"error: {e}", file=sys.stderr)
+    sys.exit(2)
+  except KeyboardInterrupt:
+    print(when_stopped, file=sys.stderr)
+    sys.exit(130)

@@ -6,13 +6,12 @@ The same command again goes on where it stopped.
 
 import hashlib
 import json
-import sys
 
 from absl import app, flags, logging
 from ml_collections import config_flags
 
 from comen_jax import train
-from comen_jax.errors import UserError
+from comen_jax.errors import UserError, command_line
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file, such as configs/digits.py."
@@ -65,16 +64,6 @@ def _one_line(text: str) -> str:
   return " ".join(text.replace("\\", "").replace("'", "").split())
 
 
-def _run() -> None:
-  try:
-    app.run(main, flags_parser=_parse)
-  except UserError as e:
-    print(f"error: {e}", file=sys.stderr)
-    sys.exit(2)
-  except KeyboardInterrupt:
-    print("stopped; the same command goes on from here", file=sys.stderr)
-    sys.exit(130)
-
-
 if __name__ == "__main__":
-  _run()
+  with command_line("stopped; the same command goes on from here"):
+    app.run(main, flags_parser=_parse)

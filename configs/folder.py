@@ -9,8 +9,7 @@ test/<class>/<picture>: target is then test, and may be left out. Classes are
 the folders' names.
 
 The network is the small one of Digits-DG at 32 pixels, so that a first run
-takes minutes; for photographs take a ResNet's config and set its dataset and
-data_dir as here.
+takes minutes.
 """
 
 from ml_collections import ConfigDict
@@ -66,6 +65,7 @@ def get_config() -> ConfigDict:
   config.comen.clustering = "gmm"  # gmm, kmeans
   config.comen.portion = 0.3
   config.comen.pretrain_steps = 1000
+  config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
 
   config.deepall = ConfigDict()

@@ -11,7 +11,7 @@ import time
 
 from comen_jax import data
 from comen_jax.data import counts
-from comen_jax.errors import UserError
+from comen_jax.errors import UserError, command_line
 
 
 def main(argv: list[str]) -> None:
@@ -68,16 +68,6 @@ def _parser() -> argparse.ArgumentParser:
   return parser
 
 
-def _run() -> None:
-  try:
-    main(sys.argv[1:])
-  except UserError as e:
-    print(f"error: {e}", file=sys.stderr)
-    sys.exit(2)
-  except KeyboardInterrupt:
-    print("stopped; nothing half-prepared is left", file=sys.stderr)
-    sys.exit(130)
-
-
 if __name__ == "__main__":
-  _run()
+  with command_line("stopped; nothing half-prepared is left"):
+    main(sys.argv[1:])
