@@ -59,6 +59,7 @@ class StageBar:
 
   def epoch(self, epoch: int, record: dict[str, Any], eta: float) -> None:
     """One epoch is over; says so in a line if there is no terminal."""
+    self.losses(record)
     if not self._shown:
       say(
         f"{self._name} epoch {epoch + 1}/{self._epochs}  {_short(record)}"

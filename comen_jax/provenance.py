@@ -18,7 +18,7 @@ _PACKAGES = (
 def collect() -> dict[str, Any]:
   devices = jax.devices()
   return {
-    "command": " ".join(sys.argv),
+    "command": _command(),
     "commit": _commit(),
     "python": platform.python_version(),
     "packages": {p: importlib.metadata.version(p) for p in _PACKAGES},
@@ -27,6 +27,13 @@ def collect() -> dict[str, Any]:
     "platform": devices[0].platform,
     "processes": jax.process_count(),
   }
+
+
+def _command() -> str:
+  """As typed, without the path of this checkout."""
+  spec = getattr(sys.modules["__main__"], "__spec__", None)
+  program = f"python -m {spec.name}" if spec else sys.argv[0]
+  return " ".join([program, *sys.argv[1:]])
 
 
 def _commit() -> str:

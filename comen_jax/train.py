@@ -65,6 +65,7 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   run.resume(done, int(state.step), config.logging.tensorboard)
   _introduce(config, experiment, state, run, done)
 
+  origin = provenance.collect()  # Before the checkout can change under us.
   start = time.monotonic()
   compilations = _work(config, experiment, state, run, checkpoints, done)
   chosen = selection.best(run.records)["unit"] + 1
@@ -88,13 +89,12 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
     **selection.figures_of(run.records),
   }
   seconds = time.monotonic() - start
-  provenance_ = {
-    **provenance.collect(),
+  origin |= {
     "seconds_of_this_start": seconds,
     "resumed_at_unit": done,
     "step_compilations": compilations,
   }
-  run.finish({"measured": measured, "provenance": provenance_})
+  run.finish({"measured": measured, "provenance": origin})
   run.close()
   console.results(measured)
   console.say(f"{seconds:.0f} s; all files in {run.path}")
