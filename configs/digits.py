@@ -3,6 +3,9 @@
   python -m comen_jax.main --config configs/digits.py --workdir runs/digits \\
     --config.data_dir=D --config.target=mnist_m
 
+Two CPU cores: about 15 s an epoch on mini digits, 50 s on Digits-DG. Scores:
+README, "Results".
+
 The paper's recipe: four 3x3 conv of 64, SGD .9, 5e-4, batch 128, 50 epochs,
 learning rate .05 times .1 every 20, no augmentation.
 """
