@@ -1,5 +1,5 @@
 # Each target does all of its own set-up; a machine needs Python 3.11 and make.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 EPOCHS ?= 10
@@ -29,11 +29,10 @@ format: $(VENV)/.installed-dev
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache
 
-# Where python3.11 goes by another name: make PYTHON=python3.
 $(BIN)/python:
-	@command -v $(PYTHON) >/dev/null || \
-	  { echo "error: $(PYTHON) not found; give make PYTHON=<a Python 3.11>"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
+	  { echo "error: '$(PYTHON)' is no Python 3.11; give make PYTHON=<one>"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
 
 $(VENV)/.installed: requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
