@@ -13,10 +13,10 @@ digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	  --workdir $(DIGITS)
 
 test: $(VENV)/.installed-dev lint  ## all fast tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: $(VENV)/.installed-dev lint  ## and those that take minutes
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
