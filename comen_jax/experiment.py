@@ -15,6 +15,7 @@ from comen_jax.data.dataset import Dataset, Split
 from comen_jax.data.sources import Sources
 from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
+from comen_jax.nn import pretrained
 from comen_jax.nn.outputs import Outputs
 from comen_jax.sharding import Shardings
 from comen_jax.stage import Method, Report, Stage
@@ -36,6 +37,7 @@ class Experiment(NamedTuple):
     batch_size: of training.
     eval_batch_size: of evaluation.
     seed: of the order of batches.
+    weights: where pretrained weights went; None at a random start.
     init: makes the first state, on every device.
     eval_step, feature_step: jitted.
   """
@@ -51,6 +53,7 @@ class Experiment(NamedTuple):
   batch_size: int
   eval_batch_size: int
   seed: int
+  weights: pretrained.Report | None
   init: Callable[[], TrainState]
   eval_step: Callable[..., EvalMetrics]
   feature_step: Callable[..., Outputs]
@@ -119,16 +122,29 @@ def make_init(
   image_size: int,
   key: jax.Array,
   sharding: jax.sharding.Sharding,
+  weights: Any,
 ) -> Callable[[], TrainState]:
-  """How the first state is born: on the mesh, never on device 0."""
+  """How the first state is born: on the mesh, never on device 0.
 
-  def init(key: jax.Array) -> TrainState:
+  Args:
+    model: the backbone.
+    method: adds parameters and memory.
+    tx: the optimiser.
+    image_size: of what the backbone sees.
+    key: the run's.
+    sharding: of the state.
+    weights: pretrained, numpy: that part of the backbone's variables which is
+      not to be random.
+  """
+
+  def init(key: jax.Array, weights: Any) -> TrainState:
     model_key, method_key = jax.random.split(key)
     image = np.zeros((1, image_size, image_size, 3), np.float32)
     variables = model.init(model_key, image, train=False)
+    variables = pretrained.merge(variables, weights)
     extra, memory = method.init(method_key)
     params: dict[str, Any] = {"backbone": variables["params"], **extra}
     stats = variables.get("batch_stats", {})  # None of them without norms.
     return TrainState.create(params, stats, memory, tx)
 
-  return partial(jax.jit(init, out_shardings=sharding), key)
+  return partial(jax.jit(init, out_shardings=sharding), key, weights)

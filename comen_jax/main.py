@@ -56,6 +56,11 @@ def _parse(argv: list[str]) -> list[str]:
     text = str(e).split("path]:")[-1]
     raise UserError(f"the config does not load: {_one_line(text)}") from e
   except (flags.Error, TypeError, ValueError) as e:
+    text = str(e).strip()
+    if "Traceback" in text:  # Of what get_config raised; its last line is that.
+      name = text.partition("=")[2].partition(": ")[0]
+      reason = text.splitlines()[-1].partition(": ")[2]
+      raise UserError(f"{name} does not load: {_one_line(reason)}") from e
     raise UserError(f"{_one_line(str(e))} (--help lists the flags)") from e
 
 

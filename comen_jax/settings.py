@@ -5,18 +5,20 @@ import jax
 from comen_jax.data.dataset import Split
 from comen_jax.errors import UserError
 from comen_jax.methods import METHODS
-from comen_jax.nn import BACKBONES
+from comen_jax.nn import BACKBONES, weights_file
+from comen_jax.nn.resnet import STYLE_AT
 from comen_jax.stage import split_epochs
 
-_NORMS = ("none", "batch", "sdnorm")
+# Of backbones that have no choice.
+_OPTIONS = {"style_at": "stem", "sdnorm_stem": True, "remat": False}
 
 
 def check(config) -> None:
   """Raises UserError at the first value that cannot be right."""
   _choose("method", config.method, METHODS)
   _choose("backbone", config.backbone, BACKBONES)
-  if config.norm:
-    _choose("norm", config.norm, _NORMS)
+  _choose("norm", norm(config), BACKBONES[config.backbone].norms)
+  _check_backbone(config)
   for name in ("num_domains", "batch_size", "eval_batch_size", "epochs"):
     if config[name] < 1:
       raise UserError(f"{name}={config[name]}: give 1 or more")
@@ -36,7 +38,12 @@ def check(config) -> None:
 def norm(config) -> str:
   """The backbone's normalisation: as given, else the method's preset."""
   preset = config.norm or METHODS[config.method].norm
-  return BACKBONES[config.backbone].own_norm if preset == "own" else preset
+  return BACKBONES[config.backbone].norms[0] if preset == "own" else preset
+
+
+def options(config) -> dict:
+  """What the config says of things that only some backbones have."""
+  return {name: config[name] for name in BACKBONES[config.backbone].options}
 
 
 def stage_epochs(config) -> tuple[int, int, int]:
@@ -71,6 +78,23 @@ def check_split(batch_size: int, split: Split) -> None:
       f"sources {', '.join(split.sources)} have no validation images: the epoch"
       " could not be chosen; put some there"
     )
+
+
+def _check_backbone(config) -> None:
+  entry = BACKBONES[config.backbone]
+  for name, only in _OPTIONS.items():
+    if name not in entry.options and config[name] != only:
+      raise UserError(
+        f"{name}={config[name]}: {config.backbone} has {only} only"
+      )
+  _choose("style_at", config.style_at, STYLE_AT)
+  if config.pretrained and not entry.pretrained:
+    raise UserError(
+      f"pretrained={config.pretrained}: {config.backbone} is trained from"
+      " scratch, leave it empty"
+    )
+  if config.pretrained:
+    weights_file.resolve(config.pretrained)  # Before the data take minutes.
 
 
 def _choose(name: str, value: str, choices) -> None:

@@ -34,7 +34,7 @@ from comen_jax.data.views import make_views
 from comen_jax.errors import UserError
 from comen_jax.experiment import Experiment, make_init
 from comen_jax.methods import METHODS
-from comen_jax.nn import build
+from comen_jax.nn import build, pretrained
 from comen_jax.stage import Task
 from comen_jax.train_state import TrainState, sgd
 from comen_jax.workdir import Workdir
@@ -51,6 +51,7 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
     "dataset": dataset.name,
     "manifest": dataset.manifest,
     "target": split.target,
+    "weights": experiment.weights.sha256 if experiment.weights else "",
   }
   run = Workdir(workdir, config.to_dict(), identity)
   if result := run.result():
@@ -119,11 +120,15 @@ def make_experiment(
     num_domains=config.num_domains,
     dtype=jnp.dtype(config.dtype),
     sdnorm=config.sdnorm.to_dict(),
+    **settings.options(config),
   )
-  outputs, _ = jax.eval_shape(
+  outputs, variables = jax.eval_shape(
     lambda image: model.init_with_output(jax.random.key(0), image, train=False),
     jax.ShapeDtypeStruct((1, size, size, 3), jnp.float32),
   )
+  weights, report = {}, None
+  if config.pretrained:
+    weights, report = pretrained.read(config.pretrained, variables)
   task = Task(
     model=model,
     norm=norm,
@@ -156,7 +161,8 @@ def make_experiment(
     batch_size=config.batch_size,
     eval_batch_size=config.eval_batch_size,
     seed=config.seed,
-    init=make_init(model, method, tx, size, key, shardings.replicated),
+    weights=report,
+    init=make_init(model, method, tx, size, key, shardings.replicated, weights),
     eval_step=steps.jit_eval_step(shardings, model, views),
     feature_step=steps.jit_feature_step(shardings, model, views),
   )
@@ -301,6 +307,7 @@ def _introduce(
     console.say(dataset.notice)
   counts = f"{len(split.train_rows):,} training, {len(split.val_rows):,} val"
   stages = ", ".join(f"{s.name} {s.epochs}" for s in experiment.method.stages)
+  weights = experiment.weights
   console.header(
     state.params,
     {
@@ -309,9 +316,12 @@ def _introduce(
       "target": f"{split.target} ({len(split.target_rows):,} images, unseen)",
       "method": f"{config.method}, norm {settings.norm(config)},"
       f" seed {config.seed}; epochs: {stages}",
+      "weights": weights.summary() if weights else "none: a random start",
       "workdir": str(run.path),
     },
   )
+  if weights and weights.warning():
+    console.warn(weights.warning())
   if done:
     total = len(plan.units(experiment.method.stages))
     console.say(f"resuming after {done} of {total} units of work")

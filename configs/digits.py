@@ -19,7 +19,10 @@ def get_config() -> ConfigDict:
   config.method = "comen"  # comen, deepall, deepall_bn
   config.norm = ""  # "" is the method's preset; none, batch, sdnorm
   config.backbone = "digits_cnn"
-  config.pretrained = ""
+  config.pretrained = ""  # Trained from scratch.
+  config.style_at = "stem"  # The first conv.
+  config.sdnorm_stem = True
+  config.remat = False
   config.dtype = "float32"
 
   config.dataset = "digits_dg"

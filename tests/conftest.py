@@ -66,12 +66,13 @@ def tiny_digits_dg(tmp_path_factory) -> pathlib.Path:
 
 
 def load_config(name: str):
-  """The config of `configs/<name>.py`, unlocked values, locked keys."""
+  """The config of `configs/<name>.py`, `<name>:<variant>` as on the command."""
+  name, *variant = name.split(":")
   place = ROOT / "configs" / f"{name}.py"
   spec = importlib.util.spec_from_file_location(f"config_{name}", place)
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
-  return module.get_config()
+  return module.get_config(*variant)
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def create(
     pretrain_steps: of F_d.
     style_gradient: let the losses of discover reach the backbone through the
       style. At the learning rate of digits this merges the domains.
-    freeze_style_layer: freeze the conv that gives the style, in encode.
+    freeze_style_layer: freeze the layers that give the style, in encode.
   """
   _check(clustering, portion)
   sdnorm = task.norm == "sdnorm"
@@ -132,9 +132,8 @@ def create(
   )
   encode_mask = all_but(*frozen)
   if freeze_style_layer:
-    encode_mask = _both(
-      encode_mask, all_but("backbone", task.model.style_layer)
-    )
+    for layer in task.model.style_layers:
+      encode_mask = _both(encode_mask, all_but("backbone", layer))
   stages = (
     Stage("warmup", warmup_epochs, uniform, trainable=all_but(*frozen)),
     Stage("discover", discover_epochs, discover, prepare),

@@ -6,6 +6,7 @@ import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 _dot = functools.partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
@@ -56,7 +57,7 @@ class SDNorm(nn.Module):
     running_var = self.variable(stats, "var", jnp.ones, (M, C), jnp.float32)
 
     dtype = self.dtype or z.dtype
-    z, p = z.astype(jnp.float32), domain_probs.astype(jnp.float32)
+    p = domain_probs.astype(jnp.float32)
     mean = jax.lax.stop_gradient(running_mean.value)
     var = jax.lax.stop_gradient(running_var.value)
     if use_running_average:
@@ -77,18 +78,11 @@ class SDNorm(nn.Module):
     center = jax.lax.stop_gradient(center)
     a = _dot(p, gain)
     b = _dot(p, bias - (mean - center[None]) * gain)
-    per_image = (z.shape[0], *(1,) * (z.ndim - 2), C)
-    center = center.reshape((1,) * (z.ndim - 1) + (C,))
-    y = a.reshape(per_image) * (z - center) + b.reshape(per_image)
-    return y.astype(dtype)
+    return _affine(z, a, b, center).astype(dtype)
 
   def _batch_statistics(self, z: jax.Array, p: jax.Array):
     """enough [M, 1], mean of all images [C], domains' mean and var [M, C]."""
-    inner = tuple(range(1, z.ndim - 1))
-    image_mean = z.mean(axis=inner, keepdims=True)
-    image_var = jnp.square(z - image_mean).mean(axis=inner)
-    image_mean = image_mean.reshape(image_var.shape)
-
+    image_mean, image_var = _moments(z)
     mass = p.sum(axis=0)
     # The slack lets twelve images of p = 1/6 count as the two that they are.
     least = self.min_mass * (1 - 1e-5)
@@ -103,3 +97,31 @@ class SDNorm(nn.Module):
     square = _dot(weights.T, image_var + jnp.square(deviation))
     var = jnp.maximum(square - jnp.square(mean), 0.0)
     return enough[:, None], center, mean + center[None], var
+
+
+@functools.partial(
+  jax.checkpoint,
+  policy=jax.checkpoint_policies.save_only_these_names("image_mean"),
+)
+def _moments(z: jax.Array) -> tuple[jax.Array, jax.Array]:
+  """Mean and variance of each image, [B, ..., C] -> [B, C].
+
+  Of all arrays as large as z, only z is kept for the backward pass, here and in
+  `_affine`; what is left to compute again is a subtraction.
+  """
+  z = z.astype(jnp.float32)
+  inner = tuple(range(1, z.ndim - 1))
+  mean = checkpoint_name(z.mean(axis=inner, keepdims=True), "image_mean")
+  var = jnp.square(z - mean).mean(axis=inner)
+  return mean.reshape(var.shape), var
+
+
+@jax.checkpoint
+def _affine(
+  z: jax.Array, a: jax.Array, b: jax.Array, center: jax.Array
+) -> jax.Array:
+  """a (z - center) + b; a, b: [B, C], center: [C]."""
+  z = z.astype(jnp.float32)
+  per_image = (z.shape[0], *(1,) * (z.ndim - 2), z.shape[-1])
+  center = center.reshape((1,) * (z.ndim - 1) + (-1,))
+  return a.reshape(per_image) * (z - center) + b.reshape(per_image)

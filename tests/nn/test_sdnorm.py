@@ -253,8 +253,26 @@ def test_no_intermediate_is_larger_than_the_input():
   train = _train.__wrapped__  # Not jitted: its operations lie open.
   loss = lambda z: train(model, variables, z, p)[0].sum()
   jaxpr = jax.make_jaxpr(jax.value_and_grad(loss))(z)
-  sizes = [v.aval.size for e in jaxpr.eqns for v in e.outvars]
+  sizes = [v.aval.size for e in _equations(jaxpr.jaxpr) for v in e.outvars]
   assert len(sizes) > 50 and max(sizes) == z.size
+
+
+def _equations(jaxpr):
+  """All of them, those inside of others too."""
+  for equation in jaxpr.eqns:
+    yield equation
+    for inner in jax.tree.leaves(list(equation.params.values())):
+      inner = getattr(inner, "jaxpr", inner)
+      if hasattr(inner, "eqns"):
+        yield from _equations(inner)
+
+
+def test_the_input_is_all_that_is_kept_of_its_size_for_the_backward_pass():
+  z, p = np.ones((8, 6, 6, 4)), np.full((8, 5), 0.2)
+  model, variables = SDNorm(5), _variables(0, 5, 4)
+  _, backward = jax.vjp(lambda z: _train(model, variables, z, p)[0], z)
+  sizes = [x.size for x in jax.tree.leaves(backward) if hasattr(x, "size")]
+  assert sizes.count(z.size) == 1 and max(sizes) == z.size
 
 
 def test_wrong_shape_of_probabilities_is_refused():

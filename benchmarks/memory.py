@@ -1,0 +1,119 @@
+"""Peak memory of a COMEN step: SDNorm against BatchNorm, compiled, not run.
+
+  python benchmarks/memory.py --out memory.json
+
+ResNet-18, pictures of 224, batch 128, the encode stage, as configs/pacs.py.
+Both steps have the same losses and prototypes; only `norm` differs. The figures
+are XLA's own, for this machine's kind of device: arguments, outputs that are
+not the same buffer, and temporaries at their peak.
+"""
+
+import argparse
+import importlib.util
+import json
+import pathlib
+import platform
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from comen_jax import sharding, train
+from comen_jax.data.batches import Batch
+from comen_jax.data.dataset import Dataset, leave_one_out
+
+LIMIT = 1.10
+_CONFIG = pathlib.Path(__file__).parents[1] / "configs" / "pacs.py"
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--batch_size", type=int, default=128)
+  parser.add_argument("--image_size", type=int, default=224)
+  parser.add_argument("--dtype", default="float32")
+  parser.add_argument("--remat", action="store_true")
+  parser.add_argument("--out", help="JSON file to write")
+  arguments = vars(parser.parse_args())
+  out = arguments.pop("out")
+  found = {norm: measure(norm, **arguments) for norm in ("batch", "sdnorm")}
+  ratio = found["sdnorm"]["peak_bytes"] / found["batch"]["peak_bytes"]
+  for norm, row in found.items():
+    gigabytes = row["peak_bytes"] / 2**30
+    print(f"{norm:>7}  {gigabytes:.2f} GiB  compiled in {row['seconds']:.0f} s")
+  verdict = "holds" if ratio <= LIMIT else "does not hold"
+  print(f"  ratio  {ratio:.3f} (at most {LIMIT}: {verdict})")
+  if out:
+    device = jax.devices()[0]
+    record = {
+      **arguments,
+      **found,
+      "ratio": ratio,
+      "jax": jax.__version__,
+      "device": f"{device.device_kind} ({device.platform})",
+      "machine": platform.machine(),
+    }
+    pathlib.Path(out).write_text(json.dumps(record, indent=2) + "\n")
+
+
+def measure(
+  norm: str, *, batch_size: int, image_size: int, dtype: str, remat: bool
+) -> dict[str, float]:
+  """Bytes of one compiled encode step."""
+  config = _load_config()
+  config.norm, config.pretrained = norm, ""
+  config.batch_size, config.image_size = batch_size, image_size
+  config.dtype, config.remat = dtype, remat
+  dataset = _blank(config.store_size)
+  split = leave_one_out(dataset, "")
+  experiment = train.make_experiment(
+    config, dataset, split, sharding.make(jax.devices()[:1])
+  )
+  state = jax.eval_shape(experiment.init)
+  rows = lambda dtype, *shape: jax.ShapeDtypeStruct((batch_size, *shape), dtype)
+  size = config.store_size
+  batch = Batch(
+    image=rows(jnp.uint8, size, size, 3),
+    label=rows(jnp.int32),
+    row=rows(jnp.int32),
+    mask=rows(jnp.float32),
+  )
+  step = experiment.train_step(experiment.method.stages[-1])
+  start = time.monotonic()
+  memory = step.lower(state, batch, experiment.key).compile().memory_analysis()
+  seconds = time.monotonic() - start
+  # A donated state is both an argument and an output.
+  held = memory.argument_size_in_bytes + memory.output_size_in_bytes
+  held -= memory.alias_size_in_bytes
+  return {
+    "peak_bytes": held + memory.temp_size_in_bytes,
+    "temporary_bytes": memory.temp_size_in_bytes,
+    "seconds": seconds,
+  }
+
+
+def _load_config():
+  spec = importlib.util.spec_from_file_location("config", _CONFIG)
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module.get_config()
+
+
+def _blank(size: int) -> Dataset:
+  """The numbers of PACS, without pictures."""
+  numbers = np.arange(9991)
+  return Dataset(
+    name="blank",
+    images=np.broadcast_to(np.uint8(0), (len(numbers), size, size, 3)),
+    labels=(numbers % 7).astype(np.int32),
+    domains=(numbers % 4).astype(np.int32),
+    splits=(numbers % 10 == 9).astype(np.uint8),
+    class_names=tuple("abcdefg"),
+    domain_names=tuple("pqrs"),
+    manifest="",
+    default_target="s",
+  )
+
+
+if __name__ == "__main__":
+  main()

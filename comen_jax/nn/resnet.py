@@ -1,0 +1,189 @@
+"""ResNet-18, 34 and 50 as torchvision's (He et al. 2016; stride in the 3x3).
+
+Parameters have torchvision's names with "_" for ".", so that `pretrained` needs
+no table.
+"""
+
+import functools
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from flax.typing import Dtype
+
+from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.norms import Norm
+from comen_jax.nn.outputs import Outputs
+
+STYLE_AT = ("stem", "layer1", "layer2", "layer3", "layer4")
+_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+
+
+class ResNet(Backbone):
+  """A stem, four stages of residual blocks, average pooling, a linear head.
+
+  Attributes:
+    depth: 18, 34 or 50.
+    style_at: one of `STYLE_AT`: the raw output of the stem's conv, or the
+      output of a stage. Norms after it are SDNorm, shortcuts included; norms
+      before it, which cannot know the domains, are BatchNorm.
+    sdnorm_stem: the stem's own norm is SDNorm too; False leaves it BatchNorm.
+    remat: compute a block's activations again in the backward pass instead of
+      keeping them, for batches that do not fit.
+  """
+
+  depth: int = 18
+  style_at: str = "stem"
+  sdnorm_stem: bool = True
+  remat: bool = False
+  norms = ("batch", "sdnorm")
+
+  @property
+  def style_layers(self) -> tuple[str, ...]:
+    names = ["conv1"]
+    if self.style_at != "stem":
+      names.append("bn1")
+      stages = range(1, STYLE_AT.index(self.style_at) + 1)
+      names += [_name(s, i) for s in stages for i in range(self._blocks[s - 1])]
+    return tuple(names)
+
+  @property
+  def _blocks(self) -> tuple[int, int, int, int]:
+    if self.depth not in _BLOCKS:
+      raise ValueError(f"depth={self.depth}: choose one of {tuple(_BLOCKS)}")
+    return _BLOCKS[self.depth]
+
+  @nn.compact
+  def __call__(
+    self,
+    images: jax.Array,
+    train: bool,
+    domain_probs: jax.Array | None = None,
+  ) -> Outputs:
+    """Features, logits, style and domain logits of a batch.
+
+    Args:
+      images: [B, H, W, 3], normalised, of 32x32 or more.
+      train: normalise with, and update, the statistics of the batch.
+      domain_probs: [B, M], in place of F_d's. Only SDNorm looks at them.
+    """
+    self.check(images)
+    if self.style_at not in STYLE_AT:
+      raise ValueError(f"style_at={self.style_at!r}: choose one of {STYLE_AT}")
+    plain = norm = self.norm_layers("batch")
+    block = _Bottleneck if self.depth >= 50 else _BasicBlock
+    if self.remat:
+      block = nn.remat(block, static_argnums=(3,))
+
+    x = _conv(64, 7, 2, self.dtype, name="conv1")(images)
+    if self.style_at == "stem":
+      style, domain_logits, domain_probs = self.domains(x, domain_probs)
+      norm = self.norm_layers()
+    x = (norm if self.sdnorm_stem else plain)(
+      x, domain_probs, train, name="bn1"
+    )
+    # max(relu(x)) = relu(max(x)), a quarter of the work.
+    x = nn.relu(_max_pool(x))
+    for stage in range(1, 5):
+      for i in range(self._blocks[stage - 1]):
+        x = block(
+          width=64 * 2 ** (stage - 1),
+          stride=2 if stage > 1 and i == 0 else 1,
+          norm=norm,
+          dtype=self.dtype,
+          name=_name(stage, i),
+        )(x, domain_probs, train)
+      if self.style_at == f"layer{stage}":
+        style, domain_logits, domain_probs = self.domains(x, domain_probs)
+        norm = self.norm_layers()
+    features = x.astype(jnp.float32).mean(axis=(1, 2))
+    uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
+    logits = nn.Dense(self.num_classes, kernel_init=uniform, name="fc")(
+      features
+    )
+    return Outputs(features, logits, style, domain_logits)
+
+
+class _BasicBlock(nn.Module):
+  """Two 3x3 convolutions and a shortcut."""
+
+  width: int
+  stride: int
+  norm: Norm
+  dtype: Dtype
+
+  @nn.compact
+  def __call__(self, x, domain_probs, train: bool) -> jax.Array:
+    y = _conv(self.width, 3, self.stride, self.dtype, name="conv1")(x)
+    y = nn.relu(self.norm(y, domain_probs, train, name="bn1"))
+    y = _conv(self.width, 3, 1, self.dtype, name="conv2")(y)
+    y = self.norm(y, domain_probs, train, name="bn2")
+    return nn.relu(y + _shortcut(self, x, y.shape[-1], domain_probs, train))
+
+
+class _Bottleneck(nn.Module):
+  """1x1, 3x3 and 1x1 convolutions and a shortcut; four times `width` out."""
+
+  width: int
+  stride: int
+  norm: Norm
+  dtype: Dtype
+
+  @nn.compact
+  def __call__(self, x, domain_probs, train: bool) -> jax.Array:
+    y = _conv(self.width, 1, 1, self.dtype, name="conv1")(x)
+    y = nn.relu(self.norm(y, domain_probs, train, name="bn1"))
+    y = _conv(self.width, 3, self.stride, self.dtype, name="conv2")(y)
+    y = nn.relu(self.norm(y, domain_probs, train, name="bn2"))
+    y = _conv(4 * self.width, 1, 1, self.dtype, name="conv3")(y)
+    y = self.norm(y, domain_probs, train, name="bn3")
+    return nn.relu(y + _shortcut(self, x, y.shape[-1], domain_probs, train))
+
+
+def _shortcut(block, x, channels: int, domain_probs, train: bool) -> jax.Array:
+  """x, or its projection where the block changes its shape."""
+  if block.stride == 1 and x.shape[-1] == channels:
+    return x
+  x = _conv(channels, 1, block.stride, block.dtype, name="downsample_0")(x)
+  return block.norm(x, domain_probs, train, name="downsample_1")
+
+
+def _conv(
+  features: int, size: int, stride: int, dtype: Dtype, name: str
+) -> nn.Conv:
+  # "SAME" pads one side more than the other at stride 2; torch pads both alike.
+  pad = (size // 2, size // 2)
+  return nn.Conv(
+    features,
+    (size, size),
+    (stride, stride),
+    padding=(pad, pad),
+    use_bias=False,
+    dtype=dtype,
+    kernel_init=nn.initializers.variance_scaling(2.0, "fan_out", "normal"),
+    name=name,
+  )
+
+
+def _max_pool(x: jax.Array) -> jax.Array:
+  """3x3, stride 2, padded by one, as torch.
+
+  Rows first, then columns. On CPU the gradient of nn.max_pool takes longer and
+  five times the memory of x. Several maxima of a window share the gradient.
+  """
+  for axis in (1, 2):
+    length = x.shape[axis]
+    pads = [(0, 0)] * 4
+    pads[axis] = (1, 1)
+    padded = jnp.pad(x, pads, constant_values=-jnp.inf)
+    outputs = (length + 1) // 2
+    parts = (
+      jax.lax.slice_in_dim(padded, i, i + 2 * outputs - 1, 2, axis)
+      for i in range(3)
+    )
+    x = functools.reduce(jnp.maximum, parts)
+  return x
+
+
+def _name(stage: int, block: int) -> str:
+  return f"layer{stage}_{block}"

@@ -1,0 +1,184 @@
+"""Every config builds and steps: full size as shapes, tiny size really."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+from conftest import ROOT, load_config
+
+from comen_jax import settings, sharding, train
+from comen_jax.data.batches import Batch
+from comen_jax.data.dataset import Dataset, leave_one_out
+from comen_jax.errors import UserError
+from comen_jax.nn import BACKBONES
+
+NAMES = sorted(p.stem for p in (ROOT / "configs").glob("*.py"))
+VARIANTS = [*NAMES, "pacs:quick"]
+PHOTOS = ("office_home", "pacs", "vlcs")
+
+
+def made_dataset(size, count=48, blank=False):
+  """Pictures of four domains and seven classes, every fourth for validation."""
+  shape = (4 * count, size, size, 3)
+  if blank:
+    images = np.broadcast_to(
+      np.uint8(0), shape
+    )  # No memory, whatever the size.
+  else:
+    images = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+  numbers = np.arange(4 * count)
+  return Dataset(
+    name="made",
+    images=images,
+    labels=(numbers % 7).astype(np.int32),
+    domains=(numbers // count).astype(np.int32),
+    splits=(numbers % 4 == 3).astype(np.uint8),
+    class_names=tuple("abcdefg"),
+    domain_names=("p", "q", "r", "s"),
+    manifest="0" * 64,
+    default_target="s",
+  )
+
+
+def experiment_of(config, dataset):
+  split = leave_one_out(dataset, "")
+  one = sharding.make(jax.devices()[:1])
+  return train.make_experiment(config, dataset, split, one)
+
+
+def keys(config, prefix=""):
+  for name, value in config.items():
+    if hasattr(value, "items"):
+      yield from keys(value, f"{prefix}{name}.")
+    yield prefix + name
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_all_configs_have_the_same_keys_and_are_locked(name):
+  config = load_config(name)
+  assert set(keys(config)) == set(keys(load_config("digits")))
+  assert config.is_locked and config.comen.is_locked
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("method", ["comen", "deepall", "deepall_bn"])
+def test_full_size_builds_and_steps_in_each_stage(name, method):
+  """Shapes only: state in = state out."""
+  config = load_config(name)
+  config.method, config.pretrained = method, ""
+  settings.check(config)
+  dataset = made_dataset(config.store_size, count=300, blank=True)
+  experiment = experiment_of(config, dataset)
+  assert sum(s.epochs for s in experiment.method.stages) == config.epochs
+  check_steps(experiment, config)
+
+
+@pytest.mark.parametrize("backbone", [b for b in BACKBONES if b != "resnet18"])
+def test_every_backbone_steps_at_the_size_of_pacs(backbone):
+  config = load_config("pacs")
+  config.backbone, config.pretrained, config.dtype = backbone, "", "bfloat16"
+  config.remat = backbone == "resnet50"
+  dataset = made_dataset(config.store_size, count=300, blank=True)
+  check_steps(experiment_of(config, dataset), config)
+
+
+def check_steps(experiment, config):
+  state = jax.eval_shape(experiment.init)
+  B, S = config.batch_size, config.store_size
+  rows = lambda dtype: jax.ShapeDtypeStruct((B,), dtype)
+  image = jax.ShapeDtypeStruct((B, S, S, 3), jnp.uint8)
+  batch = Batch(image, rows(jnp.int32), rows(jnp.int32), rows(jnp.float32))
+  spec = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
+  for stage in experiment.method.stages:
+    step = experiment.train_step(stage)
+    after, metrics = jax.eval_shape(step, state, batch, experiment.key)
+    assert spec(after) == spec(state)
+    assert metrics["loss"].dtype == jnp.float32
+
+
+@pytest.mark.parametrize("backbone", ["resnet18", "alexnet"])
+def test_tiny_pictures_train_in_each_stage(backbone):
+  """Batches of eight; digits_cnn has whole runs of its own."""
+  config = load_config("pacs:quick")
+  config.backbone, config.pretrained = backbone, ""
+  size = {"resnet18": 32, "alexnet": 64}[backbone]  # AlexNet's least is 63.
+  config.image_size, config.store_size = size, size + 4
+  config.batch_size, config.eval_batch_size = 8, 16
+  config.comen.pretrain_steps, config.comen.portion = 10, 0.5
+  experiment = experiment_of(config, made_dataset(config.store_size, count=16))
+  state = experiment.init()
+  names = [stage.name for stage in experiment.method.stages]
+  assert names[-2:] == ["discover", "encode"]
+  for number, stage in enumerate(experiment.method.stages):
+    if stage.prepare:
+      state, _ = experiment.prepare(state, number)
+    if stage.epochs:
+      batch = next(experiment.train_batches(number))
+      before = np.asarray(jax.tree.leaves(state.params["backbone"])[0])
+      state, metrics = experiment.train_step(stage)(
+        state, batch, experiment.key
+      )
+      assert np.isfinite(metrics["loss"])
+      after = np.asarray(jax.tree.leaves(state.params["backbone"])[0])
+      assert (before != after).any()
+  assert int(state.step) == 2
+
+
+def test_state_is_born_with_the_weights_of_the_file_on_every_device(tmp_path):
+  config = load_config("vlcs")
+  config.image_size = config.store_size = 64
+  kernel = np.random.default_rng(0).random((64, 3, 11, 11), np.float32)
+  path = tmp_path / "weights.safetensors"
+  safetensors.numpy.save_file({"features.0.weight": kernel}, path)
+  config.pretrained = str(path)
+  dataset = made_dataset(64, count=4)
+  split = leave_one_out(dataset, "")
+  experiment = train.make_experiment(config, dataset, split, sharding.make())
+  assert experiment.weights.loaded == ("features.0.weight",)
+  assert "classifier_1, classifier_4" in experiment.weights.warning()
+  state = experiment.init()
+  born = state.params["backbone"]["features_0"]
+  assert len(born["kernel"].sharding.device_set) == 8
+  np.testing.assert_array_equal(born["kernel"], kernel.transpose(2, 3, 1, 0))
+  assert not born["bias"].any()
+  assert state.params["backbone"]["classifier_6"]["kernel"].std() > 0
+
+
+@pytest.mark.parametrize("name", PHOTOS)
+def test_photo_configs_ask_for_weights(name):
+  """Never a silent random start."""
+  config = load_config(name)
+  assert config.pretrained
+  config.pretrained = "nowhere/weights.safetensors"
+  with pytest.raises(UserError, match=r"nowhere/weights\.safetensors"):
+    settings.check(config)
+
+
+@pytest.mark.parametrize(
+  "key, value, text",
+  [
+    ("norm", "none", "batch, sdnorm"),
+    ("style_at", "layer5", "stem, layer1"),
+    ("backbone", "digits_cnn", "digits_cnn is trained from scratch"),
+  ],
+)
+def test_values_a_backbone_does_not_have_are_one_line(key, value, text):
+  config = load_config("pacs")
+  config.pretrained = "weights.safetensors"
+  config[key] = value
+  with pytest.raises(UserError, match=text) as caught:
+    settings.check(config)
+  assert "\n" not in str(caught.value)
+
+
+def test_options_of_other_backbones_are_refused():
+  config = load_config("digits")
+  config.style_at = "layer1"
+  with pytest.raises(UserError, match="digits_cnn has stem only"):
+    settings.check(config)
+
+
+def test_unknown_variant_is_refused():
+  with pytest.raises(ValueError, match=r"'slow'.*quick"):
+    load_config("pacs:slow")
