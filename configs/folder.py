@@ -22,6 +22,9 @@ def get_config() -> ConfigDict:
   config.norm = ""  # "" is the method's preset; none, batch, sdnorm
   config.backbone = "digits_cnn"
   config.pretrained = ""
+  config.style_at = "stem"  # The first conv.
+  config.sdnorm_stem = True
+  config.remat = False
   config.dtype = "float32"
 
   config.dataset = "folder"
