@@ -27,7 +27,7 @@ def get_config(variant: str = "") -> ConfigDict:
   config.pretrained = "hf://timm/resnet18.tv_in1k/model.safetensors"
   config.style_at = "stem"  # stem, layer1, layer2, layer3, layer4
   config.sdnorm_stem = True  # The stem's own norm is SDNorm too.
-  config.remat = False  # Less memory, more time: blocks are computed twice.
+  config.remat = False  # Blocks computed twice, for memory; no use on CPU.
   config.dtype = "float32"  # bfloat16: parameters and losses stay float32.
 
   config.dataset = "pacs"

@@ -26,7 +26,7 @@ def get_config() -> ConfigDict:
   config.pretrained = "weights/alexnet_imagenet.safetensors"
   config.style_at = "stem"  # ResNet: stem, layer1, layer2, layer3, layer4
   config.sdnorm_stem = True  # ResNet: the stem's own norm is SDNorm too.
-  config.remat = False  # ResNet: less memory, more time, blocks computed twice.
+  config.remat = False  # ResNet: blocks computed twice, for memory.
   config.dtype = "float32"  # bfloat16: parameters and losses stay float32.
 
   config.dataset = "vlcs"
