@@ -169,7 +169,11 @@ def test_one_and_eight_devices_compute_the_same_losses(tiny_config):
     for a, b in zip(*losses):
       assert a.keys() == b.keys()
       for name in a:
-        np.testing.assert_allclose(b[name], a[name], rtol=1e-4, err_msg=name)
+        # An entropy near 0 is a sum of rounding errors: it has no digits to
+        # agree in.
+        np.testing.assert_allclose(
+          b[name], a[name], rtol=1e-4, atol=1e-6, err_msg=name
+        )
 
 
 def test_predictor_is_frozen_in_encode_and_branches_are_equal_in_warmup(
