@@ -24,7 +24,7 @@ def get_config() -> ConfigDict:
   config.dtype = "float32"  # bfloat16: parameters and losses stay float32.
 
   config.dataset = "office_home"
-  config.data_dir = ""  # Holds the unpacked pictures (README, "Data").
+  config.data_dir = ""  # Holds the folder or zip (README, "Data").
   config.target = ""  # "" is the data set's default.
   config.store_size = 256
   config.image_size = 224

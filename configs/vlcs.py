@@ -6,8 +6,7 @@
 The paper's recipe: SGD .9, 5e-4, batch 128, 50 epochs, learning rate .001 times
 .1 at 20. Time and score: not measured yet.
 
-The weights are torchvision's, from
-https://download.pytorch.org/models/alexnet-owt-7be5be79.pth, converted once by
+The weights are torchvision's (alexnet-owt-7be5be79.pth), converted once by
 
   python -m comen_jax.nn.pretrained convert alexnet-owt-7be5be79.pth \\
     weights/alexnet_imagenet.safetensors
@@ -30,7 +29,7 @@ def get_config() -> ConfigDict:
   config.dtype = "float32"  # bfloat16: parameters and losses stay float32.
 
   config.dataset = "vlcs"
-  config.data_dir = ""  # Holds the unpacked pictures (README, "Data").
+  config.data_dir = ""  # Holds the folder or zip (README, "Data").
   config.target = ""  # "" is the data set's default.
   config.store_size = 256
   config.image_size = 224
