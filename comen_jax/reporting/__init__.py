@@ -1,0 +1,1 @@
+"""From the records of runs to tables, figures and pages; no model, no data."""
