@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
@@ -30,11 +29,11 @@ from comen_jax import (
 from comen_jax.checkpointing import Checkpoints
 from comen_jax.data.dataset import Dataset, Split, leave_one_out
 from comen_jax.data.sources import Sources
-from comen_jax.data.views import make_views
 from comen_jax.errors import UserError
 from comen_jax.experiment import Experiment, make_init
 from comen_jax.methods import METHODS
-from comen_jax.nn import build, pretrained
+from comen_jax.network import build_network, shapes
+from comen_jax.nn import pretrained
 from comen_jax.stage import Task
 from comen_jax.train_state import TrainState, sgd
 from comen_jax.workdir import Workdir
@@ -109,29 +108,16 @@ def make_experiment(
   shardings: sharding.Shardings,
 ) -> Experiment:
   """Binds the config's values; below this, functions take values."""
-  norm = settings.norm(config)
   num_classes = len(dataset.class_names)
   size = config.image_size
-  views = make_views(config.normalise, config.augment, size)
-  model = build(
-    config.backbone,
-    num_classes=num_classes,
-    norm=norm,
-    num_domains=config.num_domains,
-    dtype=jnp.dtype(config.dtype),
-    sdnorm=config.sdnorm.to_dict(),
-    **settings.options(config),
-  )
-  outputs, variables = jax.eval_shape(
-    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
-    jax.ShapeDtypeStruct((1, size, size, 3), jnp.float32),
-  )
+  model, views = build_network(config, num_classes)
+  outputs, variables = shapes(model, size)
   weights, report = {}, None
   if config.pretrained:
     weights, report = pretrained.read(config.pretrained, variables)
   task = Task(
     model=model,
-    norm=norm,
+    norm=model.norm,
     num_classes=num_classes,
     num_domains=config.num_domains,
     num_rows=len(dataset.labels),
