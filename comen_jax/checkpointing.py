@@ -63,5 +63,25 @@ class Checkpoints:
     self._manager.close()
 
 
+def restore_part(directory: pathlib.Path, units: int, like: State) -> State:
+  """Those leaves of a checkpoint that `like` has; nothing is written.
+
+  Args:
+    directory: of the checkpoints.
+    units: units of work done.
+    like: dicts as the state's, of `jax.ShapeDtypeStruct` with a sharding. The
+      devices that saved need not be there.
+  """
+  with ocp.PyTreeCheckpointer() as checkpointer:
+    return checkpointer.restore(
+      directory.absolute() / str(units) / "default",
+      args=ocp.args.PyTreeRestore(
+        item=like,
+        restore_args=ocp.checkpoint_utils.construct_restore_args(like),
+        partial_restore=True,
+      ),
+    )
+
+
 def _rank(metrics: dict[str, float]) -> float:
   return metrics["rank"]

@@ -4,6 +4,7 @@ A command prints it as a single line, without a traceback; every other exception
 is a fault of ours and keeps its traceback. A leaf: any file may import it.
 """
 
+import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,13 @@ from collections.abc import Iterator
 
 class UserError(ValueError):
   """Bad input. The message names the value and the way out, in one line."""
+
+
+class Parser(argparse.ArgumentParser):
+  """Of a command's flags: one that is wrong is bad input like any other."""
+
+  def error(self, message: str):
+    raise UserError(f"{message} (--help lists the flags)")
 
 
 @contextlib.contextmanager

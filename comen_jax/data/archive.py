@@ -95,7 +95,7 @@ class Archive:
       raise UserError(f"{folder} cannot be read: {e.strerror}") from e
     for entry in entries:
       name = prefix + entry.name
-      if _is_hidden(entry.name):
+      if is_hidden(entry.name):
         continue
       try:
         if entry.is_dir():
@@ -117,7 +117,7 @@ class Archive:
           " get the published file again"
         )
       parts = [p for p in parts if p not in ("", ".")]
-      if any(map(_is_hidden, parts)):
+      if any(map(is_hidden, parts)):
         continue
       parents = parts if name.endswith("/") else parts[:-1]
       self.folders.update(
@@ -176,7 +176,8 @@ def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
   return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
+  """Of files and folders that are no part of the data."""
   return name.startswith(".") or name == "__MACOSX"
 
 

@@ -72,7 +72,8 @@ def augment_images(
 
 def resize(images: jax.Array, size: int) -> jax.Array:
   """Whole images [B, S, S, 3] to [B, size, size, 3], as Pillow's bilinear."""
-  shape = (len(images), size, size, 3)
+  # Not len(): in an exported network the batch has no number.
+  shape = (images.shape[0], size, size, 3)
   if images.shape == shape:
     return images
   return jax.image.resize(images, shape, "bilinear", antialias=True)

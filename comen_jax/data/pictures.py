@@ -57,12 +57,40 @@ def decode_all(
   where: str,
 ) -> Iterator[np.ndarray]:
   """Pictures in the order of `names`; `where` they are, for messages."""
-  one = lambda name: decode(read(name), size, f"{where}: {name}")
+  for picture in decode_each(names, read, size, f"{where}: ", "decoding"):
+    if isinstance(picture, UserError):
+      raise picture
+    yield picture
+
+
+def decode_each(
+  names: Sequence[str],
+  read: Callable[[str], bytes],
+  size: int,
+  prefix: str,
+  label: str,
+) -> Iterator[np.ndarray | UserError]:
+  """The same, but in place of a bad picture comes what is wrong with it.
+
+  Args:
+    names: what `read` takes.
+    read: gives a file's bytes, or raises UserError.
+    size: of the squares.
+    prefix: of names, in messages.
+    label: of the progress bar.
+  """
+
+  def one(name: str) -> np.ndarray | UserError:
+    try:
+      return decode(read(name), size, prefix + name)
+    except UserError as e:
+      return e
+
   with warnings.catch_warnings():
     # Of large pictures and odd headers; what matters raises. Set here, once:
     # the filters are the whole process's, not a thread's.
     warnings.filterwarnings("ignore", module=r"PIL\.")
-    yield from parallel.in_order(one, names, "decoding")
+    yield from parallel.in_order(one, names, label)
 
 
 def _upright(picture: Image.Image) -> Image.Image:

@@ -11,7 +11,7 @@ import time
 
 from comen_jax import data
 from comen_jax.data import counts
-from comen_jax.errors import UserError, command_line
+from comen_jax.errors import Parser, command_line
 
 
 def main(argv: list[str]) -> None:
@@ -38,13 +38,8 @@ def main(argv: list[str]) -> None:
   print(f"rows      {found.rows}")
 
 
-class _Parser(argparse.ArgumentParser):
-  def error(self, message: str):
-    raise UserError(f"{message} (--help lists the flags)")
-
-
 def _parser() -> argparse.ArgumentParser:
-  parser = _Parser(
+  parser = Parser(
     prog="python -m comen_jax.data.prepare",
     description="Prepares a data set, checks every picture and counts them.",
     epilog="All is written to $COMEN_JAX_CACHE (default ~/.cache/comen_jax).",

@@ -1,0 +1,79 @@
+"""A trained network as one file that needs jax and nothing of ours."""
+
+import json
+import os
+import pathlib
+
+import jax
+import jax.export
+import numpy as np
+
+from comen_jax.errors import UserError
+from comen_jax.trained import Trained
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+
+
+def check_place(path: str) -> pathlib.Path:
+  """Where the artefact goes; before anything takes long."""
+  place = pathlib.Path(path).expanduser()
+  if place.is_dir():
+    raise UserError(f"--export {path} is a folder: give a file's name")
+  if not place.parent.is_dir():
+    raise UserError(f"--export {path}: there is no folder {place.parent}")
+  return place
+
+
+def export(trained: Trained, place: pathlib.Path) -> pathlib.Path:
+  """Writes the artefact, and what it cannot say to `<place>.json` beside it.
+
+  The artefact maps uint8 [b, S, S, 3], any b, to a dict of
+  probabilities [b, K] and, with SDNorm, domain_probabilities [b, M]. View and
+  weights are inside.
+
+  Returns:
+    The place of the second file: class names, S, M, the run's measurements.
+  """
+  artefact = serialise(trained)
+  about = {
+    "class_names": trained.class_names,
+    "size": trained.size,
+    "num_domains": trained.num_domains,
+    "platforms": PLATFORMS,
+    "jax": jax.__version__,
+    "run": trained.measured,
+  }
+  beside = place.with_name(f"{place.name}.json")
+  try:
+    # The artefact last: where it is, its names are.
+    _write(beside, (json.dumps(about, indent=2) + "\n").encode())
+    _write(place, artefact)
+  except OSError as e:
+    raise UserError(f"{place} cannot be written: {e.strerror}") from e
+  return beside
+
+
+def serialise(trained: Trained) -> bytearray:
+  """For every platform, whichever there is here; the batch size is free."""
+  # As numpy, so that no device and no mesh of this machine is written down.
+  state = jax.device_get(trained.state)
+  function = trained.function()
+  (batch,) = jax.export.symbolic_shape("b")
+  shape = (batch, trained.size, trained.size, 3)
+  exported = jax.export.export(
+    jax.jit(lambda images: function(state, images)), platforms=PLATFORMS
+  )(jax.ShapeDtypeStruct(shape, np.uint8))
+  return exported.serialize()
+
+
+def _write(place: pathlib.Path, data: bytes) -> None:
+  """By rename: a reader sees the old file or the new one, whole."""
+  draft = place.with_name(f".{place.name}.{os.getpid()}")
+  try:
+    with open(draft, "wb") as f:
+      f.write(data)
+      f.flush()
+      os.fsync(f.fileno())
+    draft.replace(place)
+  finally:
+    draft.unlink(missing_ok=True)

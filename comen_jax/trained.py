@@ -1,0 +1,144 @@
+"""The chosen network of a finished run, from the run's folder alone."""
+
+import json
+import pathlib
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from comen_jax import selection, steps
+from comen_jax.checkpointing import restore_part
+from comen_jax.data.views import Views
+from comen_jax.errors import UserError
+from comen_jax.network import build_network, shapes
+from comen_jax.nn.backbone import Backbone
+from comen_jax.train_state import TrainState
+
+
+class Trained(NamedTuple):
+  """Network, weights, and what is needed to use and to name them.
+
+  Attributes:
+    model: the backbone.
+    views: what it sees of a stored picture.
+    state: parameters and running statistics; no memory, no optimiser.
+    class_names: of the probabilities.
+    size: S, the side of the squares that pictures are decoded to.
+    measured: of result.json.
+  """
+
+  model: Backbone
+  views: Views
+  state: TrainState
+  class_names: tuple[str, ...]
+  size: int
+  measured: dict[str, Any]
+
+  @property
+  def num_domains(self) -> int:
+    """Latent domains, 0 without SDNorm."""
+    return self.model.num_domains if self.model.norm == "sdnorm" else 0
+
+  def function(self) -> Callable[..., dict[str, jax.Array]]:
+    """`probabilities` of (state, images), the rest of it bound."""
+    return partial(probabilities, model=self.model, views=self.views)
+
+
+def probabilities(
+  state: TrainState, images: jax.Array, *, model: Backbone, views: Views
+) -> dict[str, jax.Array]:
+  """uint8 [B, S, S, 3] -> probabilities [B, K], domain_probabilities [B, M].
+
+  The evaluation view, as in training; no domains without SDNorm.
+  """
+  outputs = steps.predict(model, state, views.evaluate(images))
+  found = {"probabilities": jax.nn.softmax(outputs.logits)}
+  if outputs.domain_logits is not None:
+    found["domain_probabilities"] = jax.nn.softmax(outputs.domain_logits)
+  return found
+
+
+def load(path: str, sharding: jax.sharding.Sharding) -> Trained:
+  """The network that source validation chose.
+
+  Neither the data set nor pretrained weights are asked for, and nothing is
+  written.
+
+  Args:
+    path: the run's folder.
+    sharding: of the weights, whatever devices the run was trained on.
+  """
+  run = pathlib.Path(path).expanduser().absolute()
+  _check(path, run)
+  try:
+    config = ConfigDict(json.loads((run / "config.json").read_text()))
+    result = json.loads((run / "result.json").read_text())
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    units = selection.best(records)["unit"] + 1
+    with np.load(run / "analysis.npz") as arrays:
+      class_names = tuple(map(str, arrays["class_names"]))
+    model, views = build_network(config, len(class_names))
+    size, measured = config.store_size, result["measured"]
+    _, variables = shapes(model, config.image_size)
+  except (
+    OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile
+  ) as e:  # fmt: skip
+    reason = " ".join(str(e).split())
+    raise UserError(
+      f"{path} is damaged, or of another version of comen_jax: {reason}"
+    ) from e
+  return Trained(
+    model=model,
+    views=views,
+    state=_restore(path, run / "checkpoints", units, variables, sharding),
+    class_names=class_names,
+    size=size,
+    measured=measured,
+  )
+
+
+def _check(path: str, run: pathlib.Path) -> None:
+  if not run.is_dir():
+    raise UserError(f"{path}: there is no such folder; give that of a run")
+  if not (run / "config.json").exists():
+    raise UserError(
+      f"{path} is not a run: it has no config.json; give the --workdir of a"
+      " training"
+    )
+  if not (run / "result.json").exists():
+    raise UserError(
+      f"{path} is not finished, its epoch is not chosen yet: give its training"
+      " command again, which goes on from where it stopped"
+    )
+
+
+def _restore(
+  path: str,
+  checkpoints: pathlib.Path,
+  units: int,
+  variables: dict[str, Any],
+  sharding: jax.sharding.Sharding,
+) -> TrainState:
+  if not (checkpoints / str(units)).is_dir():
+    raise UserError(
+      f"{path} has no checkpoints/{units}, the chosen one: put it back"
+    )
+  like = {"params": {"backbone": variables["params"]}}
+  if "batch_stats" in variables:  # None of them without norms.
+    like["batch_stats"] = variables["batch_stats"]
+  place = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding)
+  like = jax.tree.map(place, like)
+  found = restore_part(checkpoints, units, like)
+  return TrainState(
+    params=found["params"],
+    batch_stats=found.get("batch_stats", {}),
+    memory=(),
+    opt_state=(),
+    step=(),
+  )
