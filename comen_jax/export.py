@@ -3,12 +3,15 @@
 import json
 import os
 import pathlib
+from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.export
 import numpy as np
 
 from comen_jax.errors import UserError
+from comen_jax.train_state import TrainState
 from comen_jax.trained import Trained
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -54,16 +57,28 @@ def export(trained: Trained, place: pathlib.Path) -> pathlib.Path:
 
 
 def serialise(trained: Trained) -> bytearray:
-  """For every platform, whichever there is here; the batch size is free."""
+  """The artefact's bytes."""
   # As numpy, so that no device and no mesh of this machine is written down.
   state = jax.device_get(trained.state)
-  function = trained.function()
+  function = partial(trained.function(), state)
+  return lower(function, trained.size).serialize()
+
+
+def lower(
+  function: Callable, size: int, *state: TrainState
+) -> jax.export.Exported:
+  """For every platform, whichever there is here; the batch size is free.
+
+  Args:
+    function: of (*state, images).
+    size: S of images, uint8 [b, S, S, 3].
+    state: shapes, where weights are not to be inside.
+  """
   (batch,) = jax.export.symbolic_shape("b")
-  shape = (batch, trained.size, trained.size, 3)
-  exported = jax.export.export(
-    jax.jit(lambda images: function(state, images)), platforms=PLATFORMS
-  )(jax.ShapeDtypeStruct(shape, np.uint8))
-  return exported.serialize()
+  images = jax.ShapeDtypeStruct((batch, size, size, 3), np.uint8)
+  return jax.export.export(jax.jit(function), platforms=PLATFORMS)(
+    *state, images
+  )
 
 
 def _write(place: pathlib.Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from comen_jax import data, sharding, train
+from comen_jax import data, predict, sharding, train
 from comen_jax.checkpointing import Checkpoints
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
@@ -97,6 +97,18 @@ def test_analysis_agrees_with_the_result(finished):
     assert len(arrays["features"]) == len(arrays["class"]) <= 2000
     assert arrays["contingency"].sum() == 360
     np.testing.assert_allclose(arrays["probs"].sum(axis=1), 1, atol=1e-6)
+
+
+def test_predict_is_right_as_often_as_the_run_says(
+  finished, tiny_digits_dg, capsys
+):
+  _, path, measured = finished
+  target = tiny_digits_dg / "digits_dg" / "mnist_m"
+  assert predict.main(["--run", str(path), "--json", str(target)]) == 0
+  found = json.loads(capsys.readouterr().out)
+  right = [f["class"] == f["picture"].split("/")[-2] for f in found]
+  assert len(right) == 160
+  assert np.mean(right) == pytest.approx(measured["target_accuracy"])
 
 
 def test_finished_run_says_so_and_changes_nothing(finished, capsys):
