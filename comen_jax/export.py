@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.export
@@ -60,8 +59,14 @@ def serialise(trained: Trained) -> bytearray:
   """The artefact's bytes."""
   # As numpy, so that no device and no mesh of this machine is written down.
   state = jax.device_get(trained.state)
-  function = partial(trained.function(), state)
-  return lower(function, trained.size).serialize()
+  function = trained.function()
+
+  def closed(images: jax.Array) -> dict[str, jax.Array]:
+    # Without the barrier, weights are rounded to bfloat16 or laid out anew when
+    # the artefact is compiled: slowly, and to other probabilities.
+    return function(jax.lax.optimization_barrier(state), images)
+
+  return lower(closed, trained.size).serialize()
 
 
 def lower(
