@@ -71,7 +71,7 @@ class Workdir:
       )
     if self._primary:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
-      _write_text(place, text)
+      write_text(place, text)
       if tensorboard:
         self._writer = tensorboardX.SummaryWriter(
           str(self.path), purge_step=step + 1, flush_secs=30
@@ -111,12 +111,21 @@ class Workdir:
       self._writer.close()
 
 
+def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
+  """Raises UserError if `path` is a run of another config."""
+  place = path / "config.json"
+  if place.exists():
+    old = json.loads(place.read_text())
+    del old["resolved"]
+    _check_same(path, old, config)
+
+
 def write_json(place: pathlib.Path, value: Any) -> None:
   """By rename: a reader sees the old file or the new one, whole."""
-  _write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
+  write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
-def _write_text(place: pathlib.Path, text: str) -> None:
+def write_text(place: pathlib.Path, text: str) -> None:
   draft = place.with_name(f".{place.name}.{os.getpid()}")
   with open(draft, "w") as f:
     f.write(text)
