@@ -12,11 +12,14 @@ no finished run and goes on with one that was cut off. Then:
   python -m comen_jax.report W
 """
 
+import contextlib
 import gc
 import json
 import pathlib
 import sys
+import tempfile
 import traceback
+from collections.abc import Iterator
 
 import jax
 from absl import app, flags
@@ -69,11 +72,27 @@ def main(argv: list[str]) -> None:
     _list(folder, own)
     return
   folder.mkdir(parents=True, exist_ok=True)
-  failed = run_all(folder, own, Ledger(folder, shard, shards))
+  with _compiled_once():
+    failed = run_all(folder, own, Ledger(folder, shard, shards))
   if failed:
     sys.exit(1)
   console.say(f"all {len(own)} runs are done: python -m comen_jax.report"
               f" {_WORKDIR.value}")  # fmt: skip
+
+
+@contextlib.contextmanager
+def _compiled_once() -> Iterator[None]:
+  """Lets runs that differ in data alone share what XLA made.
+
+  The folder lives as long as the process: code for one CPU may not run on the
+  next host of a cluster. JAX_COMPILATION_CACHE_DIR, if set, stands.
+  """
+  if jax.config.jax_compilation_cache_dir:
+    yield
+    return
+  with tempfile.TemporaryDirectory(prefix="comen_jax_") as folder:
+    jax.config.update("jax_compilation_cache_dir", folder)
+    yield
 
 
 def run_all(
@@ -98,7 +117,7 @@ def run_all(
       ledger.add(run.name, run.row, _result(folder, run))
     except Exception as e:
       failed[run.name] = _report_failure(_place(folder, run), e)
-    # Compiled steps of a run are of no use to the next and would pile up.
+    # A run's jitted steps are bound to its data; they would pile up.
     jax.clear_caches()
     gc.collect()
     remaining = clock.tick()
