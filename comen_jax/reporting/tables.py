@@ -31,7 +31,7 @@ _RUNS_NOTE = "Runs in brackets: per target, where they are not equally many."
 _MISPRINT_MARK = "*"
 
 
-def title_of(dataset: str) -> str:
+def data_title(dataset: str) -> str:
   """A data set's name for people."""
   if dataset in paper.TABLES:
     return paper.TABLES[dataset].title
@@ -57,7 +57,7 @@ def main(dataset: str, groups: list[Group], targets: tuple[str, ...]) -> Table:
     ]
     notes += _misprints(dataset, printed) + _likeness(groups, targets)
   return Table(
-    f"Target accuracy (%) on {title_of(dataset)}, epoch chosen by source"
+    f"Target accuracy (%) on {data_title(dataset)}, epoch chosen by source"
     " validation: mean ± deviation over seeds",
     ("", *targets, "Average", "Runs"),
     tuple(rows),
@@ -104,7 +104,7 @@ def selection(
     found = [average(f, targets) for f in figures]
     rows.append((Cell("Average"), *_by_rule(found)))
   return Table(
-    f"Rules of selection on {title_of(dataset)}: target accuracy (%) of the"
+    f"Rules of selection on {data_title(dataset)}: target accuracy (%) of the"
     " epoch that each chooses",
     ("Target", *_RULES, "source validation"),
     tuple(rows),
@@ -192,9 +192,8 @@ def _misprints(dataset: str, rows: list[paper.PaperRow]) -> list[str]:
 
 def _likeness(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
   """What must be known before ours are held against the paper's."""
-  records = [
-    r for g in groups for runs in g.runs.values() for r in runs.values()
-  ]
+  by_seed = [runs for g in groups for runs in g.runs.values()]
+  records = [record for runs in by_seed for record in runs.values()]
   epochs = " and ".join(map(str, sorted({g.setting.epochs for g in groups})))
   manifests = sorted({g.setting.manifest[:12] for g in groups})
   notes = [
@@ -216,8 +215,8 @@ def _counts(records: list[Record], target: str) -> str:
   measured = [r.measured for r in records if r.measured["target"] == target]
   if not measured:
     return ""
-  known = BENCHMARKS[measured[0]["dataset"]].published_domains[target]
-  published = known if isinstance(known, int) else sum(known)
+  count = BENCHMARKS[measured[0]["dataset"]].published_domains[target]
+  published = count if isinstance(count, int) else sum(count)
   found = sorted({m["target_images"] for m in measured})
   if found == [published]:
     return ""
