@@ -71,7 +71,7 @@ class Workdir:
       )
     if self._primary:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
-      _write_text(place, text)
+      write_text(place, text)
       if tensorboard:
         self._writer = tensorboardX.SummaryWriter(
           str(self.path), purge_step=step + 1, flush_secs=30
@@ -113,12 +113,13 @@ class Workdir:
 
 def write_json(place: pathlib.Path, value: Any) -> None:
   """By rename: a reader sees the old file or the new one, whole."""
-  _write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
+  write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
-def _write_text(place: pathlib.Path, text: str) -> None:
+def write_text(place: pathlib.Path, text: str) -> None:
+  """UTF-8, by rename likewise."""
   draft = place.with_name(f".{place.name}.{os.getpid()}")
-  with open(draft, "w") as f:
+  with open(draft, "w", encoding="utf-8") as f:
     f.write(text)
     f.flush()
     os.fsync(f.fileno())
