@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 from comen_jax.errors import UserError, command_line
+from comen_jax.files import write_text
 from comen_jax.reporting import (
   comen_tables,
   grouping,
@@ -26,7 +27,6 @@ from comen_jax.reporting import records as reading
 from comen_jax.reporting.document import Document, Section
 from comen_jax.reporting.origin import origin
 from comen_jax.reporting.records import Record
-from comen_jax.workdir import write_text
 
 
 def main(argv: list[str]) -> None:

@@ -7,14 +7,20 @@ from comen_jax.reporting.grouping import Group, Setting
 from comen_jax.reporting.statistics import show, summarise
 from comen_jax.reporting.tables import (
   AVERAGE_NOTE,
+  MISPRINT_MARK,
   accuracies,
   data_title,
+  misprint_notes,
   notes_on,
 )
 
 # Rows that a comparison has anyway; they alone make no ablation.
 _ALWAYS = ("deepall", "deepall_bn", "comen")
 _ON, _OFF = "✓", "-"
+_RANDOM_NOTE = (
+  "Rows without SDNorm discover nothing: their domains are drawn at random, as"
+  " in the paper's ablation."
+)
 
 
 def is_part(row: str) -> bool:
@@ -32,6 +38,8 @@ def ablation(
     return None
   found.sort(key=lambda g: order[g.setting.row])  # Stable: M, epochs as before.
   of_paper = dataset in paper.ABLATION_COLUMNS
+  comen = [paper.TABLES[dataset].row(paper.COMEN)] if of_paper else []
+  misprints = misprint_notes(dataset, comen)
   lines = []
   for g, cells in zip(found, accuracies(found, targets)):
     control = g.setting.row not in paper.ABLATION
@@ -39,6 +47,8 @@ def ablation(
       lines.append((Cell("Controls, which the paper does not have"),))
     printed = paper.ablation_figure(dataset, g.setting.row)
     text = "" if printed is None else f"{printed:.1f}"
+    if g.setting.row == "comen" and misprints:
+      text += MISPRINT_MARK
     theirs = [Cell(text, muted=True, numeric=True)] if of_paper else []
     runs = Cell(g.count(targets), numeric=True)
     parts = [Cell(_ON if on else _OFF) for on in _parts(g.setting.row)]
@@ -49,8 +59,7 @@ def ablation(
       f"Paper: the average of {paper.SOURCE}, Table {paper.ABLATION_NUMBER}."
       f" {paper.ABLATION_REMARK}"
     )
-    comen = paper.TABLES[dataset].row(paper.COMEN)
-    notes += [text for text in [paper.misprint(dataset, comen)] if text]
+    notes += misprints
   theirs = ("Paper",) if of_paper else ()
   return Table(
     f"Ablation on {data_title(dataset)}: target accuracy (%)",
@@ -64,11 +73,12 @@ def latent(
   dataset: str, groups: list[Group], targets: tuple[str, ...]
 ) -> Table | None:
   """What the latent domains are like; None if no run has any."""
-  lines = []
+  lines, shown = [], []
   for g in groups:
     sizes = g.figures("domain_sizes")
     if not any(sizes.values()):
       continue
+    shown.append(g)
     lines.append((Cell(g.title, bold=True),))
     for target in (t for t in targets if sizes.get(t)):
       lines.append((Cell(target), *_latent_cells(g, target)))
@@ -84,10 +94,11 @@ def latent(
     tuple(lines),
     (
       "True domains serve to measure NMI (normalised mutual information) here,"
-      " never to train. Effective number: exp of the entropy of the mean"
+      " not to train. Effective number: exp of the entropy of the mean"
       " assignment, M at most.",
       "Images per latent domain: largest first, seeds apart by a slash.",
-      *notes_on(groups, ()),
+      *([_RANDOM_NOTE] if any(map(_is_random, shown)) else []),
+      *notes_on(shown, ()),
     ),
   )  # fmt: skip
 
@@ -127,6 +138,11 @@ def _parts(row: str) -> tuple[bool, bool, bool]:
     settings.get("comen.protogr", False),
     settings.get("comen.protoccl", False),
   )
+
+
+def _is_random(group: Group) -> bool:
+  row = group.setting.row
+  return row in rows.ROWS and not _parts(row)[0]
 
 
 def _latent_cells(group: Group, target: str) -> list[Cell]:

@@ -13,8 +13,11 @@ from comen_jax.reporting import paper
 from comen_jax.reporting.records import Record
 from comen_jax.reporting.statistics import Figures
 
-LABELS_NOTE = "†: training is told the true domain of every source image."
-_LABELS_MARK = " †"
+LABELS_NOTE = (
+  "Rows that use domain labels are told the true domain of every training image"
+  " and do not compete for the best of a column."
+)
+_LABELS_MARK = " (uses domain labels)"
 _ORDER = {
   "mini_digits": mini_digits.DOMAINS,
   **{name: tuple(table.columns) for name, table in paper.TABLES.items()},
@@ -116,18 +119,20 @@ def group(records: list[Record]) -> list[Group]:
   return [
     Group(
       setting,
-      row_title(setting.row)
-      + _variant(setting, settings)
-      + (_LABELS_MARK if setting.domain_labels else ""),
+      _title(setting) + _variant(setting, settings),
       found[setting],
     )
     for setting in settings
   ]
 
 
-def row_title(row: str) -> str:
+def _title(setting: Setting) -> str:
   """A row's printed name; one that this version does not know keeps its own."""
-  return rows.ROWS[row].title if row in rows.ROWS else row
+  row = setting.row
+  title = rows.ROWS[row].title if row in rows.ROWS else row
+  if setting.domain_labels and _LABELS_MARK not in title:
+    title += _LABELS_MARK
+  return title
 
 
 def _setting(record: Record) -> Setting:

@@ -75,7 +75,7 @@ def _floats(table: Table) -> Iterable[str]:
 
 def _float(table: Table) -> str:
   width = len(table.header)
-  header = " & ".join(rf"\textbf{{{_escape(name)}}}" for name in table.header)
+  header = " & ".join(_cell(Cell(name, bold=True)) for name in table.header)
   lines = []
   for row in table.rows:
     if len(row) == 1 < width:

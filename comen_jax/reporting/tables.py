@@ -28,7 +28,7 @@ AVERAGE_NOTE = (
   " that have every target; it is empty where a target has no run."
 )
 _RUNS_NOTE = "Runs in brackets: per target, where they are not equally many."
-_MISPRINT_MARK = "*"
+MISPRINT_MARK = "*"
 
 
 def data_title(dataset: str) -> str:
@@ -55,7 +55,7 @@ def main(dataset: str, groups: list[Group], targets: tuple[str, ...]) -> Table:
       (Cell(source),),
       *(_printed(dataset, row, targets, more=1) for row in printed),
     ]
-    notes += _misprints(dataset, printed) + _likeness(groups, targets)
+    notes += misprint_notes(dataset, printed) + _likeness(groups, targets)
   return Table(
     f"Target accuracy (%) on {data_title(dataset)}, epoch chosen by source"
     " validation: mean ± deviation over seeds",
@@ -83,7 +83,7 @@ def of_paper(dataset: str, targets: tuple[str, ...]) -> Table:
     ("", *targets, "Average"),
     tuple(rows),
     (
-      *_misprints(dataset, every),
+      *misprint_notes(dataset, every),
       *paper.REMARKS.get(dataset, ()),
       f"Of the paper's columns, {renamed}.",
     ),
@@ -159,6 +159,12 @@ def notes_on(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
   return notes
 
 
+def misprint_notes(dataset: str, rows: list[paper.PaperRow]) -> list[str]:
+  """What the mark at a printed average means."""
+  told = [paper.misprint(dataset, row) for row in rows]
+  return [f"{MISPRINT_MARK} {text}" for text in told if text]
+
+
 def _summary(
   group: Group, target: str | None, targets: tuple[str, ...]
 ) -> Summary | None:
@@ -178,16 +184,11 @@ def _printed(
 ) -> tuple[Cell, ...]:
   """A line of the paper, and `more` empty cells."""
   by_target = dict(zip(paper.TABLES[dataset].columns, row.figures))
-  mark = _MISPRINT_MARK if paper.misprint(dataset, row) else ""
+  mark = MISPRINT_MARK if paper.misprint(dataset, row) else ""
   texts = [f"{by_target[t]:.1f}" if t in by_target else "" for t in targets]
   texts += [f"{row.average:.1f}{mark}"] + [""] * more
   figures = (Cell(text, muted=True, numeric=True) for text in texts)
   return (Cell(row.method, muted=True), *figures)
-
-
-def _misprints(dataset: str, rows: list[paper.PaperRow]) -> list[str]:
-  told = [paper.misprint(dataset, row) for row in rows]
-  return [f"{_MISPRINT_MARK} {text}" for text in told if text]
 
 
 def _likeness(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
