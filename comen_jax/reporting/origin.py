@@ -26,7 +26,7 @@ def origin(dataset: str, records: list[Record]) -> Table:
     "Epochs": _listed(m["epochs"] for m in measured),
     "Pretrained weights": "; ".join(
       w or "none (random start)"
-      for w in _distinct(m.get("weights", "") for m in measured)
+      for w in _distinct(m.get("weights") for m in measured)
     ),
     "Commit": ", ".join(commits),
     "Python": _listed(p.get("python") for p in known),
@@ -95,6 +95,8 @@ def _time(known: list[dict]) -> str:
              if "seconds_of_this_start" in p]  # fmt: skip
   if not seconds:
     return ""
+  if len(seconds) == 1:
+    return _clock(seconds[0])
   each = sum(seconds) / len(seconds)
   return (
     f"{_clock(each)} per run ({_clock(min(seconds))} to"

@@ -263,5 +263,13 @@ def test_a_mixture_of_data_is_told_and_an_unknown_origin_is_empty():
   assert any("2 different copies of the data" in n for n in table.notes)
   bare = [record()._replace(provenance={})]
   values = {r[0].text: r[1].text for r in origin("digits_dg", bare).rows}
-  for name in ("Commit", "Python", "Packages", "Devices", "Time", "Command"):
-    assert values[name] == ""
+  unknown = {name for name, text in values.items() if not text}
+  assert unknown == {
+    "Pretrained weights", "Commit", "Python", "Packages", "Devices",
+    "Processes", "Time", "Command",
+  }  # fmt: skip
+  one = {
+    r[0].text: r[1].text for r in origin("pacs", [record(weights="")]).rows
+  }
+  assert one["Pretrained weights"] == "none (random start)"
+  assert one["Time"] == "100 s"
