@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from comen_jax.workdir import write_text
+from comen_jax.files import write_text
 
 
 class Ledger:

@@ -26,8 +26,9 @@ from absl import app, flags
 
 from comen_jax import config_flag, console, data, grid, settings, train
 from comen_jax.errors import UserError, command_line
+from comen_jax.files import write_text
 from comen_jax.ledger import Ledger
-from comen_jax.workdir import check_config, write_text
+from comen_jax.workdir import check_config
 
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; needed.")
 _TARGETS = flags.DEFINE_string("targets", "all", "all, or names by commas.")

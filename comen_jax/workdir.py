@@ -15,6 +15,7 @@ import tensorboardX
 
 from comen_jax import analysis, figures
 from comen_jax.errors import UserError
+from comen_jax.files import write_json, write_text
 
 # A run may move its data and change how it logs; nothing else.
 _FREE_KEYS = ("data_dir", "logging")
@@ -118,20 +119,6 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     old = json.loads(place.read_text())
     del old["resolved"]
     _check_same(path, old, config)
-
-
-def write_json(place: pathlib.Path, value: Any) -> None:
-  """By rename: a reader sees the old file or the new one, whole."""
-  write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
-
-
-def write_text(place: pathlib.Path, text: str) -> None:
-  draft = place.with_name(f".{place.name}.{os.getpid()}")
-  with open(draft, "w") as f:
-    f.write(text)
-    f.flush()
-    os.fsync(f.fileno())
-  draft.replace(place)
 
 
 def _check_same(path: pathlib.Path, old: dict, new: dict) -> None:

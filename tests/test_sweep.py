@@ -16,8 +16,9 @@ from conftest import load_config
 
 from comen_jax import grid, sweep
 from comen_jax.errors import UserError
+from comen_jax.files import write_json
 from comen_jax.ledger import Ledger
-from comen_jax.workdir import check_config, write_json
+from comen_jax.workdir import check_config
 
 ROOT = pathlib.Path(__file__).parents[1]
 
