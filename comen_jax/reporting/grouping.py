@@ -87,12 +87,15 @@ def by_dataset(records: list[Record]) -> dict[str, list[Record]]:
 
 
 def targets_of(records: list[Record]) -> tuple[str, ...]:
-  """All targets of a data set that its records know of, run or not."""
+  """The columns of a data set's tables.
+
+  The paper's benchmarks have all of their domains, run or not, since an average
+  of some would be of another benchmark; others have those that were run.
+  """
   names = {r.measured["target"] for r in records}
-  names |= {s for r in records for s in r.measured["sources"]}
-  if names == {"train", "test"}:
-    names = {"test"}  # The compound layout has a single target.
   dataset = records[0].measured["dataset"]
+  if dataset in paper.TABLES:
+    names |= {s for r in records for s in r.measured["sources"]}
   known = _ORDER.get(dataset, ())
   return (*(n for n in known if n in names), *sorted(names - set(known)))
 

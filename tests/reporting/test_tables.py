@@ -97,9 +97,7 @@ def test_what_ours_are_of_is_told_beside_the_papers():
 def test_data_that_the_paper_does_not_have_get_no_paper_rows():
   records = grid("comen", {"pasted": (0.7, 0.8)}, dataset="mini_digits")
   table = make(tables.main, records, "mini_digits")
-  assert texts(table) == [
-    ("COMEN", "", "75.0 ± 7.1", "", "", "", "2 (0, 2, 0, 0)")
-  ]
+  assert texts(table) == [("COMEN", "75.0 ± 7.1", "75.0 ± 7.1", "2")]
   assert not any("paper" in note for note in table.notes)
 
 
