@@ -4,13 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 EPOCHS ?= 10
 DIGITS ?= runs/make_digits
+TABLES ?= runs/make_tables
 
-.PHONY: digits test test-all lint format clean bench-input
+.PHONY: digits tables test test-all lint format clean bench-input
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
 	  --config.epochs=$(EPOCHS) --config.stage_shares="(0.2, 0.3, 0.5)" \
 	  --workdir $(DIGITS)
+
+tables: $(VENV)/.installed  ## a small sweep on mini digits, and its report
+	$(BIN)/python -m comen_jax.sweep --config configs/digits.py \
+	  --targets=pasted,street --seeds=0,1 --methods=deepall_bn,comen \
+	  --config.epochs=3 --config.stage_shares="(0.34, 0.33, 0.33)" \
+	  --workdir $(TABLES)
+	$(BIN)/python -m comen_jax.report $(TABLES)
 
 test: $(VENV)/.installed-dev lint  ## all fast tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"

@@ -1,6 +1,6 @@
 """Peak memory of a COMEN step: SDNorm against BatchNorm, compiled, not run.
 
-  python benchmarks/memory.py --out memory.json
+  python -m benchmarks.memory --out results/memory.json
 
 ResNet-18, pictures of 224, batch 128, the encode stage, as configs/pacs.py.
 Both steps have the same losses and prototypes; only `norm` differs. The figures

@@ -63,7 +63,7 @@ class StageBar:
     if not self._shown:
       say(
         f"{self._name} epoch {epoch + 1}/{self._epochs}  {_short(record)}"
-        f"  {record['seconds']:.1f} s, ETA {_clock(eta)}"
+        f"  {record['seconds']:.1f} s, ETA {clock(eta)}"
       )
 
   def close(self) -> None:
@@ -118,7 +118,7 @@ class Eta:
     return each * (self._left - self._done)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
   minutes, seconds = divmod(round(seconds), 60)
   hours, minutes = divmod(minutes, 60)
   text = f"{minutes:02}:{seconds:02}"

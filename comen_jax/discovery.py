@@ -54,6 +54,7 @@ def pretrain_predictor(
   *,
   predictor: DomainPredictor,
   clustering: str,
+  true_domains: bool = False,
   portion: float,
   num_steps: int,
 ) -> Pretrained:
@@ -66,6 +67,7 @@ def pretrain_predictor(
     key: of this stage.
     predictor: F_d.
     clustering: "kmeans" or "gmm".
+    true_domains: take the true domains for the clusters.
     portion: share of the training images.
     num_steps: of Adam.
   """
@@ -82,9 +84,12 @@ def pretrain_predictor(
   rows = rng.choice(sources.train_rows, count, replace=False)
   style = _styles(state, sources, feature_step, rows, style_key, False)
   mean, std = style.mean(axis=0), style.std(axis=0) + 1e-5
-  labels = cluster(
-    (style - mean) / std, predictor.num_domains, clustering, seed
-  )
+  if true_domains:
+    labels = sources.true_domains(rows)
+  else:
+    labels = cluster(
+      (style - mean) / std, predictor.num_domains, clustering, seed
+    )
 
   held_out = round(_HELD_OUT * count)
   views = _styles(state, sources, feature_step, rows[held_out:], view_key, True)

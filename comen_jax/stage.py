@@ -70,11 +70,13 @@ class Method(NamedTuple):
     stages: in order.
     init: key -> (params, memory) that the method adds to the state.
     describe: state -> arrays for `analysis.npz`.
+    domain_labels: whether it looks at true domains; results are marked so.
   """
 
   stages: tuple[Stage, ...]
   init: Callable[[jax.Array], tuple[dict[str, Any], Any]]
   describe: Callable[[TrainState], dict[str, np.ndarray]]
+  domain_labels: bool = False
 
 
 class Task(NamedTuple):
@@ -85,6 +87,7 @@ class Task(NamedTuple):
     norm: "none", "batch" or "sdnorm", the backbone's normalisation.
     num_classes: K.
     num_domains: M, latent domains.
+    num_sources: domains that the source images really come from.
     num_rows: rows of the data set.
     feature_dim: D.
     stage_epochs: epochs of warm-up, discover and encode. A method with other
@@ -95,6 +98,7 @@ class Task(NamedTuple):
   norm: str
   num_classes: int
   num_domains: int
+  num_sources: int
   num_rows: int
   feature_dim: int
   stage_epochs: tuple[int, int, int]

@@ -81,6 +81,7 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
     "sources": list(split.sources),
     "method": config.method,
     "norm": settings.norm(config),
+    "domain_labels": experiment.method.domain_labels,
     "seed": config.seed,
     "epochs": config.epochs,
     "num_domains": config.num_domains,
@@ -120,6 +121,7 @@ def make_experiment(
     norm=model.norm,
     num_classes=num_classes,
     num_domains=config.num_domains,
+    num_sources=len(split.sources),
     num_rows=len(dataset.labels),
     feature_dim=outputs.features.shape[-1],
     stage_epochs=settings.stage_epochs(config),
@@ -138,7 +140,13 @@ def make_experiment(
   return Experiment(
     dataset=dataset,
     split=split,
-    sources=Sources(dataset, split, config.eval_batch_size, shardings.rows),
+    sources=Sources(
+      dataset,
+      split,
+      config.eval_batch_size,
+      shardings.rows,
+      method.domain_labels,
+    ),
     method=method,
     views=views,
     tx=tx,
@@ -306,6 +314,8 @@ def _introduce(
       "workdir": str(run.path),
     },
   )
+  if experiment.method.domain_labels:
+    console.warn("domain labels are used: an upper bound, not a result")
   if weights and weights.warning():
     console.warn(weights.warning())
   if done:

@@ -15,6 +15,7 @@ import tensorboardX
 
 from comen_jax import analysis, figures
 from comen_jax.errors import UserError
+from comen_jax.files import write_json, write_text
 
 # A run may move its data and change how it logs; nothing else.
 _FREE_KEYS = ("data_dir", "logging")
@@ -71,7 +72,7 @@ class Workdir:
       )
     if self._primary:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
-      _write_text(place, text)
+      write_text(place, text)
       if tensorboard:
         self._writer = tensorboardX.SummaryWriter(
           str(self.path), purge_step=step + 1, flush_secs=30
@@ -111,18 +112,13 @@ class Workdir:
       self._writer.close()
 
 
-def write_json(place: pathlib.Path, value: Any) -> None:
-  """By rename: a reader sees the old file or the new one, whole."""
-  _write_text(place, json.dumps(value, indent=2, sort_keys=True) + "\n")
-
-
-def _write_text(place: pathlib.Path, text: str) -> None:
-  draft = place.with_name(f".{place.name}.{os.getpid()}")
-  with open(draft, "w") as f:
-    f.write(text)
-    f.flush()
-    os.fsync(f.fileno())
-  draft.replace(place)
+def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
+  """Raises UserError if `path` is a run of another config."""
+  place = path / "config.json"
+  if place.exists():
+    old = json.loads(place.read_text())
+    del old["resolved"]
+    _check_same(path, old, config)
 
 
 def _check_same(path: pathlib.Path, old: dict, new: dict) -> None:

@@ -73,6 +73,7 @@ def get_config(variant: str = "") -> ConfigDict:
   config.comen.pretrain_steps = 1000
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
+  config.comen.true_domains = False  # True: uses domain labels, a bound.
 
   config.deepall = ConfigDict()
   config.deepall_bn = ConfigDict()

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = (
@@ -23,6 +24,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 def cache_of_its_own(tmp_path_factory):
   """Nothing is read from, or left in, the user's cache."""
   os.environ["COMEN_JAX_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+  # TFDS leaves an empty folder behind with each data set that it writes.
+  tempfile.tempdir = str(tmp_path_factory.mktemp("temporary"))
   # Runs that are resumed compile the same steps again and again.
   compiled = str(tmp_path_factory.mktemp("compiled"))
   jax.config.update("jax_compilation_cache_dir", compiled)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 import jax
 import jax.export
@@ -56,7 +57,8 @@ def test_artefact_gives_the_probabilities_of_predict(exported, batch):
 def test_example_of_the_readme_runs_without_comen_jax(exported, tmp_path):
   folder, _ = exported
   text = (ROOT / "README.md").read_text()
-  example = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+  block = re.search(r"^    import json, jax.*?(?=^\S)", text, re.M | re.S)[0]
+  example = textwrap.dedent(block)
   for name in ("model.stablehlo", "model.stablehlo.json"):
     (tmp_path / name).symlink_to(folder / name)
   (tmp_path / "picture.jpg").symlink_to(folder / "pictures" / "003.png")

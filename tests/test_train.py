@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from comen_jax import data, predict, sharding, train
+from comen_jax import analysis, data, metrics, predict, sharding, train
 from comen_jax.checkpointing import Checkpoints
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
@@ -264,6 +264,46 @@ def test_random_domains_are_uniform_without_sdnorm(tiny_config):
   assert counts.sum() == len(experiment.sources.rows)
   assert (counts > 0.25 * counts.sum()).all()
   assert bool(state.memory.prototypes.seen.all())
+
+
+@pytest.mark.parametrize("norm", ["sdnorm", "none"])
+def test_true_domains_label_the_prototypes_and_teach_the_predictor(
+  norm, tiny_config
+):
+  tiny_config.norm, tiny_config.comen.true_domains = norm, True
+  experiment = make_experiment(tiny_config)
+  assert experiment.method.domain_labels
+  state = experiment.init()
+  for number, stage in enumerate(experiment.method.stages):
+    if stage.prepare:
+      state, _ = experiment.prepare(state, number)
+  if norm == "sdnorm":
+    probs = experiment.outputs(state, experiment.sources.rows).domain_logits
+    found = metrics.latent_domains(
+      analysis.softmax(probs),
+      experiment.dataset.domains[experiment.sources.rows],
+      experiment.dataset.labels[experiment.sources.rows],
+    )
+    assert found["nmi_domain"] > 0.95
+  rows = experiment.sources.rows
+  names = np.array(experiment.dataset.domain_names)
+  true = names[experiment.dataset.domains[rows]]
+  latent = np.array(experiment.split.sources)[state.memory.domains[rows]]
+  np.testing.assert_array_equal(latent, true)
+  assert (state.memory.domains[experiment.split.target_rows] == -1).all()
+
+
+def test_domain_labels_are_out_of_reach_unless_declared(tiny_config):
+  experiment = make_experiment(tiny_config)
+  assert not experiment.method.domain_labels
+  with pytest.raises(ValueError, match="does not say"):
+    experiment.sources.true_domains(experiment.sources.rows)
+
+
+def test_true_domains_need_as_many_latent_ones(tiny_config):
+  tiny_config.comen.true_domains, tiny_config.num_domains = True, 2
+  with pytest.raises(UserError, match=r"num_domains=2.*num_domains=3"):
+    make_experiment(tiny_config)
 
 
 @pytest.mark.parametrize("method", ["deepall", "deepall_bn"])

@@ -1,4 +1,7 @@
-"""The source images as a method may see them: no domain labels in sight."""
+"""The source images as a method may see them: no domain labels in sight.
+
+A method that says it uses them (`Method.domain_labels`) is the exception.
+"""
 
 from collections.abc import Iterator
 
@@ -23,11 +26,13 @@ class Sources:
     split: Split,
     batch_size: int,
     sharding: jax.sharding.Sharding,
+    domain_labels: bool = False,
   ):
     self.train_rows, self.val_rows = split.train_rows, split.val_rows
     self._dataset = dataset
     self._batch_size = batch_size
     self._sharding = sharding
+    self._domain_labels = domain_labels
 
   @property
   def rows(self) -> np.ndarray:
@@ -37,6 +42,13 @@ class Sources:
   def labels(self, rows: np.ndarray) -> np.ndarray:
     """Classes [n] of those rows."""
     return self._dataset.labels[rows]
+
+  def true_domains(self, rows: np.ndarray) -> np.ndarray:
+    """True domains int32 [n] of those rows, counted from 0 over the sources."""
+    if not self._domain_labels:
+      raise ValueError("this method does not say that it uses domain labels")
+    known = np.unique(self._dataset.domains[self.rows])
+    return np.searchsorted(known, self._dataset.domains[rows]).astype(np.int32)
 
   def batches(self, rows: np.ndarray) -> Iterator[batches.Batch]:
     """Those rows in order; the last batch padded and masked."""

@@ -28,6 +28,9 @@ from comen_jax.methods.comen_prepare import (
   prepare_encode,
   random_domains,
 )
+from comen_jax.methods.comen_prepare import (
+  true_domains as true_domain_labels,
+)
 from comen_jax.nn import protogr as protogr_lib
 from comen_jax.stage import Method, Stage, Task, all_but
 from comen_jax.train_state import TrainState
@@ -51,6 +54,7 @@ def create(
   pretrain_steps: int,
   style_gradient: bool,
   freeze_style_layer: bool,
+  true_domains: bool,
 ) -> Method:
   """COMEN's stages.
 
@@ -72,8 +76,15 @@ def create(
     style_gradient: let the losses of discover reach the backbone through the
       style. At the learning rate of digits this merges the domains.
     freeze_style_layer: freeze the layers that give the style, in encode.
+    true_domains: pretrain F_d and label the prototypes with true domains, a
+      bound that no method without domain labels may claim.
   """
   _check(clustering, portion)
+  if true_domains and task.num_domains != task.num_sources:
+    raise UserError(
+      f"num_domains={task.num_domains}: comen.true_domains needs the number of"
+      f" source domains, num_domains={task.num_sources}"
+    )
   sdnorm = task.norm == "sdnorm"
   warmup_epochs, discover_epochs, encode_epochs = task.stage_epochs
   if not (sdnorm or protogr or protoccl):
@@ -102,7 +113,8 @@ def create(
   describe = partial(_describe, threshold=affinity_threshold)
   if not sdnorm:
     plain = partial(deepall.classification, model=task.model)
-    label = partial(random_domains, num_domains=task.num_domains)
+    label = true_domain_labels if true_domains else random_domains
+    label = partial(label, num_domains=task.num_domains)
     stages = (
       Stage("warmup", warmup_epochs + discover_epochs, plain),
       Stage(
@@ -112,7 +124,7 @@ def create(
         prepare=partial(prepare_encode, label=label),
       ),
     )
-    return Method(_used(stages), init, describe)
+    return Method(_used(stages), init, describe, true_domains)
 
   predictor = discovery.DomainPredictor(task.num_domains)
   frozen = ("backbone", PREDICTOR)
@@ -127,9 +139,13 @@ def create(
     prepare_discover,
     predictor=predictor,
     clustering=clustering,
+    true_domains=true_domains,
     portion=portion,
     num_steps=pretrain_steps,
   )
+  label = predicted_domains
+  if true_domains:
+    label = partial(true_domain_labels, num_domains=task.num_domains)
   encode_mask = all_but(*frozen)
   if freeze_style_layer:
     for layer in task.model.style_layers:
@@ -142,11 +158,11 @@ def create(
       encode_epochs,
       # F_d is frozen here and its probabilities are given, not learned.
       partial(encode, model=task.model.clone(detach_probs=True)),
-      partial(prepare_encode, label=predicted_domains),
+      partial(prepare_encode, label=label),
       encode_mask,
     ),
   )
-  return Method(_used(stages), init, describe)
+  return Method(_used(stages), init, describe, true_domains)
 
 
 def _describe(state: TrainState, *, threshold: float) -> dict[str, np.ndarray]:

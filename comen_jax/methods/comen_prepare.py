@@ -49,7 +49,7 @@ def prepare_encode(
   labelled too, for the log, but nothing is learned from them.
   """
   outputs = _source_outputs(state, sources, feature_step, key)
-  probs = label(outputs, key)
+  probs = label(sources, outputs, key)
   domains = np.full(state.memory.domains.shape, -1, np.int32)
   domains[sources.rows] = probs.argmax(axis=1)
   learn = np.isin(sources.rows, sources.train_rows)
@@ -79,17 +79,25 @@ def _source_outputs(state, sources, feature_step, key):
   return steps.map_rows(step, sources.batches(rows), len(rows))
 
 
-def predicted_domains(outputs: Any, key: jax.Array) -> np.ndarray:
+def predicted_domains(sources: Any, outputs: Any, key: jax.Array) -> np.ndarray:
+  """F_d's probabilities [N, M]."""
   return _softmax(outputs.domain_logits)
 
 
 def random_domains(
-  outputs: Any, key: jax.Array, *, num_domains: int
+  sources: Any, outputs: Any, key: jax.Array, *, num_domains: int
 ) -> np.ndarray:
   """One-hot [N, M], uniform: the paper's rows without SDNorm."""
   count = len(outputs.logits)
   drawn = np.asarray(jax.random.randint(key, (count,), 0, num_domains))
   return np.eye(num_domains)[drawn]
+
+
+def true_domains(
+  sources: Any, outputs: Any, key: jax.Array, *, num_domains: int
+) -> np.ndarray:
+  """One-hot [N, M] of the domain labels: what perfect discovery would give."""
+  return np.eye(num_domains)[sources.true_domains(sources.rows)]
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -1,0 +1,172 @@
+"""Trains tables: leave one domain out x methods x seeds.
+
+  python -m comen_jax.sweep --config configs/digits.py --workdir W \
+    --targets=all --seeds=0,1,2 --methods=deepall,deepall_bn,comen
+
+`--methods=ablation` is the paper's eight rows and our controls;
+`--num_domains=2,3,4,5` sweeps M; `--shard=i/n` does the i-th of n parts,
+counted from 0, for a job array; `--dry_run` lists the runs and what is done.
+Any key of the config can be given beside them. The same command again repeats
+no finished run and goes on with one that was cut off. Then:
+
+  python -m comen_jax.report W
+"""
+
+import contextlib
+import gc
+import json
+import pathlib
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+
+import jax
+from absl import app, flags
+
+from comen_jax import config_flag, console, data, grid, settings, train
+from comen_jax.errors import UserError, command_line
+from comen_jax.files import write_text
+from comen_jax.ledger import Ledger
+from comen_jax.workdir import check_config
+
+_WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; needed.")
+_TARGETS = flags.DEFINE_string("targets", "all", "all, or names by commas.")
+_SEEDS = flags.DEFINE_string("seeds", "0", "Seeds by commas.")
+_METHODS = flags.DEFINE_string(
+  "methods", "deepall,deepall_bn,comen",
+  "ablation, or rows by commas: deepall, deepall_bn, comen, sdnorm, protogr,"
+  " protoccl, protogr_protoccl, sdnorm_protogr, sdnorm_protoccl,"
+  " protogr_protoccl_bn, comen_true_domains (uses domain labels).",
+)  # fmt: skip
+_NUM_DOMAINS = flags.DEFINE_string(
+  "num_domains", "", "Values of M by commas; default: the config's."
+)
+_SHARD = flags.DEFINE_string(
+  "shard", "0/1", "i/n: the i-th of n parts, from 0."
+)
+_DRY_RUN = flags.DEFINE_bool("dry_run", False, "List the runs, train nothing.")
+
+
+def main(argv: list[str]) -> None:
+  config = config_flag.get(argv)
+  if not _WORKDIR.value:
+    raise UserError("--workdir is missing: give the sweep a folder")
+  dataset = data.load(config.dataset, config.data_dir, config.store_size)
+  runs = grid.make(
+    config,
+    dataset,
+    _TARGETS.value,
+    _SEEDS.value,
+    _METHODS.value,
+    _NUM_DOMAINS.value,
+  )
+  own, shard, shards = grid.part(runs, _SHARD.value)
+  folder = pathlib.Path(_WORKDIR.value).absolute()
+  # Before anything is trained: one bad value would spoil them all.
+  for run in own:
+    settings.check(run.config)
+    check_config(_place(folder, run), run.config.to_dict())
+  for name, same in grid.left_out(_METHODS.value, config).items():
+    console.say(f"{name} is {same} on {config.backbone}: left out")
+  if _DRY_RUN.value:
+    _list(folder, own)
+    return
+  folder.mkdir(parents=True, exist_ok=True)
+  with _compiled_once():
+    failed = run_all(folder, own, Ledger(folder, shard, shards))
+  if failed:
+    sys.exit(1)
+  console.say(f"all {len(own)} runs are done: python -m comen_jax.report"
+              f" {_WORKDIR.value}")  # fmt: skip
+
+
+@contextlib.contextmanager
+def _compiled_once() -> Iterator[None]:
+  """Lets runs that differ in data alone share what XLA made.
+
+  The folder lives as long as the process: code for one CPU may not run on the
+  next host of a cluster. JAX_COMPILATION_CACHE_DIR, if set, stands.
+  """
+  if jax.config.jax_compilation_cache_dir:
+    yield
+    return
+  with tempfile.TemporaryDirectory(prefix="comen_jax_") as folder:
+    jax.config.update("jax_compilation_cache_dir", folder)
+    yield
+
+
+def run_all(
+  folder: pathlib.Path, runs: list[grid.Run], ledger: Ledger
+) -> dict[str, str]:
+  """Does what is left of `runs` -> names of those that failed, and why."""
+  for run in runs:
+    if result := _result(folder, run):
+      ledger.add(run.name, run.row, result)
+  left = [run for run in runs if not _result(folder, run)]
+  done = len(runs) - len(left)
+  console.say(f"{len(runs)} runs, {done} done, {len(left)} to do")
+  clock = console.Eta(len(left))
+  remaining = None
+  failed: dict[str, str] = {}
+  for number, run in enumerate(left):
+    ended = "" if remaining is None else f", ETA {console.clock(remaining)}"
+    bad = f", {len(failed)} failed" if failed else ""
+    console.say(f"\n[{done + number + 1}/{len(runs)}{bad}{ended}] {run.name}")
+    try:
+      train.train_and_evaluate(run.config, str(_place(folder, run)))
+      ledger.add(run.name, run.row, _result(folder, run))
+    except Exception as e:
+      failed[run.name] = _report_failure(_place(folder, run), e)
+    # A run's jitted steps are bound to its data; they would pile up.
+    jax.clear_caches()
+    gc.collect()
+    remaining = clock.tick()
+  if failed:
+    lines = [f"  {name}: {reason}" for name, reason in failed.items()]
+    console.say("\n".join([
+      f"\n{len(failed)} of {len(runs)} runs failed; the same command tries them"
+      " again:", *lines,
+    ]))  # fmt: skip
+  return failed
+
+
+def _report_failure(place: pathlib.Path, error: Exception) -> str:
+  """One line; a fault of ours keeps its traceback in the run's folder."""
+  reason = str(error).strip().partition("\n")[0]
+  if not isinstance(error, UserError):
+    place.mkdir(parents=True, exist_ok=True)
+    write_text(place / "error.txt", "".join(traceback.format_exception(error)))
+    reason = f"{type(error).__name__}: {reason} ({place / 'error.txt'})"
+  console.warn(f"this run failed: {reason}")
+  return reason
+
+
+def _list(folder: pathlib.Path, runs: list[grid.Run]) -> None:
+  """What each run is, and how far."""
+  counts = {"done": 0, "begun": 0, "to do": 0}
+  for run in runs:
+    begun = (_place(folder, run) / "config.json").exists()
+    state = "begun" if begun else "to do"
+    if result := _result(folder, run):
+      state = "done"
+      accuracy = 100 * result["measured"]["target_accuracy"]
+    counts[state] += 1
+    figure = f"  target {accuracy:.2f} %" if state == "done" else ""
+    console.say(f"{state:6} {run.name}{figure}")
+  told = ", ".join(f"{count} {state}" for state, count in counts.items())
+  console.say(f"{len(runs)} runs: {told}")
+
+
+def _place(folder: pathlib.Path, run: grid.Run) -> pathlib.Path:
+  return folder / "runs" / run.name
+
+
+def _result(folder: pathlib.Path, run: grid.Run) -> dict | None:
+  place = _place(folder, run) / "result.json"
+  return json.loads(place.read_text()) if place.exists() else None
+
+
+if __name__ == "__main__":
+  with command_line("stopped; the same command goes on from here"):
+    app.run(main, flags_parser=config_flag.parse)
