@@ -1,7 +1,6 @@
 """A trained network as one file that needs jax and nothing of ours."""
 
 import json
-import os
 import pathlib
 from collections.abc import Callable
 
@@ -10,6 +9,7 @@ import jax.export
 import numpy as np
 
 from comen_jax.errors import UserError
+from comen_jax.files import write_bytes, write_text
 from comen_jax.train_state import TrainState
 from comen_jax.trained import Trained
 
@@ -48,8 +48,8 @@ def export(trained: Trained, place: pathlib.Path) -> pathlib.Path:
   beside = place.with_name(f"{place.name}.json")
   try:
     # The artefact last: where it is, its names are.
-    _write(beside, (json.dumps(about, indent=2) + "\n").encode())
-    _write(place, artefact)
+    write_text(beside, json.dumps(about, indent=2) + "\n")
+    write_bytes(place, artefact)
   except OSError as e:
     raise UserError(f"{place} cannot be written: {e.strerror}") from e
   return beside
@@ -84,16 +84,3 @@ def lower(
   return jax.export.export(jax.jit(function), platforms=PLATFORMS)(
     *state, images
   )
-
-
-def _write(place: pathlib.Path, data: bytes) -> None:
-  """By rename: a reader sees the old file or the new one, whole."""
-  draft = place.with_name(f".{place.name}.{os.getpid()}")
-  try:
-    with open(draft, "wb") as f:
-      f.write(data)
-      f.flush()
-      os.fsync(f.fileno())
-    draft.replace(place)
-  finally:
-    draft.unlink(missing_ok=True)

@@ -15,10 +15,17 @@ def write_json(place: pathlib.Path, value: Any) -> None:
 
 
 def write_text(place: pathlib.Path, text: str) -> None:
-  """UTF-8; on disk when this returns."""
+  write_bytes(place, text.encode("utf-8"))
+
+
+def write_bytes(place: pathlib.Path, data: bytes) -> None:
+  """On disk when this returns; no draft is left where that failed."""
   draft = place.with_name(f".{place.name}.{os.getpid()}")
-  with open(draft, "w", encoding="utf-8") as f:
-    f.write(text)
-    f.flush()
-    os.fsync(f.fileno())
-  draft.replace(place)
+  try:
+    with open(draft, "wb") as f:
+      f.write(data)
+      f.flush()
+      os.fsync(f.fileno())
+    draft.replace(place)
+  finally:
+    draft.unlink(missing_ok=True)

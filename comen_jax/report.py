@@ -10,7 +10,7 @@ import argparse
 import pathlib
 import sys
 
-from comen_jax.errors import UserError, command_line
+from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.reporting import (
   comen_tables,
@@ -103,13 +103,8 @@ def _pictures(document: Document) -> str:
   return f" and {count} figures in figures/"
 
 
-class _Parser(argparse.ArgumentParser):
-  def error(self, message: str):
-    raise UserError(f"{message} (--help lists the flags)")
-
-
 def _parser() -> argparse.ArgumentParser:
-  parser = _Parser(
+  parser = Parser(
     prog="python -m comen_jax.report",
     description="Tables of finished runs beside the paper's, and figures, as"
     " one web page (index.html), Markdown (report.md) and LaTeX (report.tex).",
