@@ -97,14 +97,14 @@ def draw_latent_domain(
     sheet[top : top + size, left : left + size, 3] = 255
   axes.imshow(sheet[:-gap, :-gap])
   axes.set_axis_off()
-  axes.set_title(_describe(arrays, m), fontsize=8, loc="left")
+  axes.set_title(_describe(arrays, m), fontsize=9, loc="left")
 
 
 def _describe(arrays: dict[str, np.ndarray], m: int) -> str:
   counts = arrays["contingency"][m]
   parts = zip(arrays["domain_names"], counts)
-  named = ", ".join(f"{name} {n}" for name, n in parts if n)
-  return f"latent domain {m}: {counts.sum()} images ({named or 'none'})"
+  named = ", ".join(f"{name} {n:,}" for name, n in parts if n)
+  return f"latent domain {m}: {counts.sum():,} images ({named or 'none'})"
 
 
 def _readable_on(colour: tuple[float, ...]) -> str:

@@ -11,6 +11,8 @@ import html
 import pathlib
 import re
 
+from PIL import Image
+
 from comen_jax.reporting.document import (
   Cell,
   Document,
@@ -137,7 +139,11 @@ def _picture(picture: Picture) -> str:
     if picture.dark
     else ""
   )
-  light = f'<img src="{_data(picture.path)}" alt="{alt}">'
+  width, height = _size(picture.path)
+  light = (
+    f'<img src="{_data(picture.path)}" width="{width}" height="{height}"'
+    f' alt="{alt}">'
+  )
   return "\n".join(
     [
       '<figure class="picture">',
@@ -151,6 +157,13 @@ def _picture(picture: Picture) -> str:
   )
 
 
+def _size(path: pathlib.Path) -> tuple[int, int]:
+  """In pixels of the page, 100 to the file's inch; 1 to 1 if it names none."""
+  with Image.open(path) as image:
+    dpi, _ = image.info.get("dpi", (100, 100))
+    return tuple(round(100 * side / dpi) for side in image.size)
+
+
 def _data(path: pathlib.Path) -> str:
   encoded = base64.b64encode(path.read_bytes()).decode("ascii")
   return f"data:image/png;base64,{encoded}"
@@ -161,11 +174,12 @@ def _paragraphs(texts: tuple[str, ...]) -> list[str]:
 
 
 def _text(text: str) -> str:
-  """Escaped; a hash or a path may be broken every few letters."""
+  """Escaped; hashes and paths may be broken, flags of a command may not."""
   words = re.split(r"(\S{25,})", text)  # Every second one is long.
   for n in range(1, len(words), 2):
-    words[n] = "\0".join(re.findall(r".{1,8}", words[n]))
-  return html.escape("".join(words), quote=False).replace("\0", "<wbr>")
+    words[n] = "\0".join(re.findall(r"[^/=_.]{1,10}[/=_.]*|.", words[n]))
+  text = html.escape("".join(words), quote=False).replace("\0", "<wbr>")
+  return re.sub(r"(?<!\S)(--?\w+)", r'<span class="flag">\1</span>', text)
 
 
 def _anchors(titles: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ STYLE = (
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; scroll-padding-top: 1rem; }
 body {
-  margin: 0 auto; padding: 2.5rem 1rem 5rem; max-width: 52rem;
+  margin: 0 auto; padding: 2.5rem 1rem 5rem; max-width: 62rem;
   background: var(--background); color: var(--ink);
   font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans",
     "Helvetica Neue", Arial, sans-serif;
@@ -58,6 +58,14 @@ main { counter-reset: table figure; }
   color: var(--ink); font-weight: 600;
 }
 .scroll { display: block; overflow-x: auto; max-width: 100%; }
+/* A shadow at the right edge, hidden where there is nothing more to see. */
+.table .scroll {
+  background:
+    linear-gradient(to left, var(--background) 50%, transparent)
+      right / 3rem 100% no-repeat local,
+    linear-gradient(to left, var(--line), transparent)
+      right / 1rem 100% no-repeat scroll;
+}
 .scroll:focus-visible, input:focus-visible + .scroll {
   outline: 2px solid var(--accent); outline-offset: 2px;
 }
@@ -66,24 +74,26 @@ table {
   border-collapse: collapse; min-width: 100%; font-size: .9rem;
   line-height: 1.4; border-bottom: 1px solid var(--ink);
 }
-th, td { padding: .35rem .75rem; text-align: left; vertical-align: top; }
+th, td { padding: .35rem .65rem; text-align: left; vertical-align: top; }
 thead th {
   border-top: 1px solid var(--ink); border-bottom: 1px solid var(--ink);
-  background: var(--raised); vertical-align: bottom; white-space: nowrap;
+  background: var(--raised); vertical-align: bottom; white-space: normal;
 }
-tbody th { font-weight: 400; }
+tbody th { min-width: 10rem; font-weight: 400; }
 tbody tr + tr > * { border-top: 1px solid var(--line); }
 tbody tr:hover > * { background: var(--raised); }
 .numeric {
   text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums;
 }
+thead .numeric { white-space: normal; }
+.flag { white-space: nowrap; }
 .muted { color: var(--muted); }
 tbody .bold { font-weight: 650; }
 .group th {
   padding-top: .8rem; font-weight: 600; font-size: .85rem;
   color: var(--muted);
 }
-.group span { position: sticky; left: .75rem; }
+.group span { position: sticky; left: .65rem; }
 /* The row's name stays where the rest scrolls. */
 th:first-child:not([colspan]) {
   position: sticky; left: 0; z-index: 1; background: var(--background);
@@ -93,7 +103,7 @@ thead th:first-child:not([colspan]) { background: var(--raised); }
   margin: .4rem 0 0; font-size: .85rem; line-height: 1.45; color: var(--muted);
 }
 
-img { display: block; width: 100%; max-width: 45rem; height: auto; }
+img { display: block; max-width: 100%; height: auto; }
 label { display: block; cursor: zoom-in; }
 input { position: absolute; opacity: 0; pointer-events: none; }
 input:checked + .scroll {
@@ -101,21 +111,21 @@ input:checked + .scroll {
   cursor: zoom-out; background: var(--background);
 }
 input:checked + .scroll img {
-  width: auto; min-width: 60rem; max-width: none; margin: 0 auto;
+  width: auto; max-width: max(100%, 60rem); margin: 0 auto;
 }
 
 @media (max-width: 40rem) {
   body { padding-top: 1.5rem; }
   h1 { font-size: 1.5rem; }
-  /* Letters of a figure stay above nine pixels. */
-  img { min-width: 33rem; }
+  /* A wide figure scrolls before its letters get too small to read. */
+  img { max-width: max(100%, 33rem); }
   th, td { padding: .35rem .5rem; }
-  tbody th { max-width: 9.5rem; }
+  tbody th { min-width: 6rem; max-width: 9.5rem; }
 }
 @media (min-width: 75rem) {
   body {
-    display: grid; grid-template-columns: 13rem minmax(0, 52rem);
-    column-gap: 3rem; max-width: 70rem;
+    display: grid; grid-template-columns: 12.5rem minmax(0, 60rem);
+    column-gap: 2.5rem; max-width: 77.5rem;
   }
   header, main { grid-column: 2; }
   nav {
@@ -128,7 +138,10 @@ input:checked + .scroll img {
 @media print {
   body { padding: 0; max-width: none; font-size: 10pt; display: block; }
   nav, input { display: none; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; background: none !important; }
+  table { font-size: 8pt; }
+  th, td { padding: .2rem .4rem; }
+  tbody th { min-width: 0; }
   figure { break-inside: avoid; }
   h2 { break-after: avoid; }
   a { color: inherit; text-decoration: none; }

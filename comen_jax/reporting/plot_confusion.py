@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from comen_jax import figures
-from comen_jax.reporting.plot_theme import Theme
+from comen_jax.reporting.plot_theme import WIDTH, Theme
 
 MAX_NAMED = 20  # Classes; beyond, names would lie on one another.
 
@@ -14,7 +14,9 @@ def figure(methods: dict[str, dict[str, np.ndarray]], theme: Theme) -> Figure:
   names = next(iter(methods.values()))["class_names"]
   named = len(names) <= MAX_NAMED
   longest = max(map(len, names)) if named else 0
-  whole = theme.figure(3.8 + 0.06 * longest + (0 if named else 0.3))
+  height = 3.8 + 0.06 * longest + (0 if named else 0.3)
+  # Alone, it needs no more room than beside another.
+  whole = theme.figure(height, WIDTH if len(methods) > 1 else 4.0)
   whole.get_layout_engine().set(wspace=0.04)
   panels = whole.subplots(1, len(methods), squeeze=False)[0]
   for axes, (title, arrays) in zip(panels, methods.items()):

@@ -57,16 +57,29 @@ def stages(run: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
   return [(name, *span) for name, span in spans.items()]
 
 
-def figure(
-  methods: dict[str, list[list[dict[str, Any]]]], theme: Theme
-) -> Figure:
-  """Epochs of each seed, by the method's title."""
+class Runs(NamedTuple):
+  """A method's runs.
+
+  Attributes:
+    title: the method's.
+    colour: index of `Theme.methods`.
+    seeds: epochs of each run.
+  """
+
+  title: str
+  colour: int
+  seeds: list[list[dict[str, Any]]]
+
+
+def figure(methods: list[Runs], theme: Theme) -> Figure:
+  """Loss on the left, accuracy on the right."""
   whole = theme.figure(3.7)
   left, right = whole.subplots(1, 2)
-  for (title, runs), colour in zip(methods.items(), theme.methods):
-    total, plain = series(runs, "loss"), series(runs, "loss_cls")
-    _line(left, total, colour, "-", title)
-    _line(left, plain, colour, ":", f"{title}, cross-entropy alone")
+  for title, index, runs in methods:
+    colour = theme.methods[index]
+    _line(left, series(runs, "loss"), colour, "-", title)
+    _line(left, series(runs, "loss_cls"), colour, ":",
+          f"{title}, cross-entropy alone")  # fmt: skip
     _line(right, series(runs, "val_accuracy"), colour, "-",
           f"{title}, source validation", scale=100)  # fmt: skip
     _line(right, series(runs, "target_accuracy"), colour, "--",
@@ -76,18 +89,14 @@ def figure(
   right.set(xlabel="epoch")
   right.set_title("accuracy, per cent", pad=16)
   # The method of several stages says what its epochs are.
-  longest = max((runs[0] for runs in methods.values()), key=_count_stages)
+  spans = max((stages(runs.seeds[0]) for runs in methods), key=len)
   for axes in (left, right):
-    _shade(axes, stages(longest), theme)
+    _shade(axes, spans, theme)
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(axis="y", linewidth=0.5)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=8.5)
   return whole
-
-
-def _count_stages(run: list[dict[str, Any]]) -> int:
-  return len(stages(run))
 
 
 def _line(

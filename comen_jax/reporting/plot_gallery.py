@@ -30,7 +30,7 @@ def contingency(arrays: dict[str, np.ndarray]) -> tuple[tuple[Cell, ...], ...]:
       Cell(f"{counts.sum():,}", numeric=True),
       *(
         # The target is no source: there is nothing to count.
-        Cell()
+        Cell(numeric=True)
         if n == target
         else Cell(
           f"{count:,}", bold=bool(0 < count == max(counts)), numeric=True

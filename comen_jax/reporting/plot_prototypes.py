@@ -16,7 +16,8 @@ def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
   num_domains, num_classes = arrays["prototypes_seen"].shape
   by_domain, by_class = orders(num_domains, num_classes)
   domain_names = [f"domain {m}" for m in range(num_domains)]
-  whole = theme.figure(4.5)
+  longest = max(map(len, arrays["class_names"]))
+  whole = theme.figure(4.3 + 0.04 * min(longest, 20))
   panels = whole.subplots(1, 2)
   for axes, order, names in zip(
     panels, (by_domain, by_class), (domain_names, arrays["class_names"])
@@ -26,7 +27,7 @@ def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
   panels[1].set_title("ordered by class")
   whole.colorbar(
     image, ax=list(panels), location="bottom", aspect=50, fraction=0.04,
-    extend="min", label="affinity (the palest: below the threshold, no edge)",
+    extend="min", label="affinity (arrow: below the threshold, no edge)",
   )  # fmt: skip
   return whole
 
@@ -50,7 +51,8 @@ def _draw(
   axes: Axes, matrix: np.ma.MaskedArray, block_names, theme: Theme
 ) -> AxesImage:
   # Edges share the whole scale: their cosines are often alike.
-  low = min(0.9, *matrix.compressed()[matrix.compressed() > 0])
+  values = matrix.compressed()
+  low = values[values > 0].min(initial=0.9)
   colours = ListedColormap(theme.shares(np.linspace(0.15, 1, 256)))
   colours = colours.with_extremes(
     bad=theme.absent, under=theme.colours.background

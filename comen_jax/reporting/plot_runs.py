@@ -15,6 +15,7 @@ class Method(NamedTuple):
 
   Attributes:
     title: as tables print it.
+    colour: DeepAll 0, COMEN 1, whether the other is there or not.
     num_domains: M, whether the method makes use of it or not.
     seed: whose arrays are drawn: the lowest that has any, else -1.
     analysis: its analysis.npz, or None.
@@ -22,6 +23,7 @@ class Method(NamedTuple):
   """
 
   title: str
+  colour: int
   num_domains: int
   seed: int
   analysis: pathlib.Path | None
@@ -71,10 +73,11 @@ def _methods(records: list[Record]) -> tuple[Method, ...]:
   for record in records:
     by_row.setdefault(record.row, []).append(record)
   shown = [row for row in _PAIR if row in by_row] or list(by_row)[:2]
-  return tuple(_method(row, by_row[row]) for row in shown)
+  colours = [_PAIR.index(r) if r in _PAIR else n for n, r in enumerate(shown)]
+  return tuple(_method(r, c, by_row[r]) for r, c in zip(shown, colours))
 
 
-def _method(row: str, records: list[Record]) -> Method:
+def _method(row: str, colour: int, records: list[Record]) -> Method:
   num_domains = _one_size(records)
   runs = sorted(
     (r for r in records if r.measured["num_domains"] == num_domains),
@@ -84,6 +87,7 @@ def _method(row: str, records: list[Record]) -> Method:
   logs = [r.folder / "metrics.jsonl" for r in runs]
   return Method(
     ROWS[row].title if row in ROWS else row,
+    colour,
     num_domains,
     analysed[0].measured["seed"] if analysed else -1,
     analysed[0].folder / "analysis.npz" if analysed else None,

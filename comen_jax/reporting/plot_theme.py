@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from comen_jax.reporting import palette
 from comen_jax.reporting.palette import Palette
 
-WIDTH = 7.2  # Inches, 720 pixels of the page.
+WIDTH = 7.2  # Inches, of 100 pixels of the page.
 DPI = 200  # Two pixels of the file for one of the page.
 
 _CLASSES = (
@@ -44,9 +44,9 @@ class Theme(NamedTuple):
   shares: Colormap
   absent: str
 
-  def figure(self, height: float) -> Figure:
-    """An empty figure of the page's width; fill and save it in `rc`."""
-    return Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
+  def figure(self, height: float, width: float = WIDTH) -> Figure:
+    """An empty figure, in inches; fill and save it within `rc`."""
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
   def class_colours(self, count: int) -> np.ndarray:
     """[count, 4]."""

@@ -113,14 +113,15 @@ def _legend(part: SubFigure, names, colours) -> None:
     Line2D([], [], color=colour, marker="o", linestyle="", markersize=5)
     for colour in colours
   ]
+  # In ems of 9 points: a dot and its margins, then letters.
+  room = part.bbox.width / part.figure.dpi * 8
+  columns = max(int(room / (2.8 + 0.65 * max(map(len, names)))), 1)
+  lines = -(-len(names) // columns)
   part.legend(
-    dots, names, loc="outside lower center", ncols=10 if _short(names) else 4,
-    columnspacing=1.0, handletextpad=0.1,
+    dots, names, loc="outside lower center",
+    ncols=-(-len(names) // lines),
+    columnspacing=1.0, handlelength=1.0, handletextpad=0.3,
   )  # fmt: skip
-
-
-def _short(names) -> bool:
-  return sum(len(name) + 3 for name in names) < 75
 
 
 def _spread(chosen: np.ndarray, most: int) -> np.ndarray:

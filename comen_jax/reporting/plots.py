@@ -90,16 +90,15 @@ _GRAPH = (
 
 
 def _curves(task: Task, folder: pathlib.Path) -> list[Picture]:
-  runs = {
-    m.title: [epochs for log in m.logs if (epochs := plot_curves.read(log))]
-    for m in task.methods
-  }
-  runs = {title: seeds for title, seeds in runs.items() if seeds}
+  runs = []
+  for m in task.methods:
+    seeds = [epochs for log in m.logs if (epochs := plot_curves.read(log))]
+    if seeds:
+      runs.append(plot_curves.Runs(m.title, m.colour, seeds))
   if not runs:
     return []
   counts = ", ".join(
-    f"{title} {len(seeds)} seed{'s' * (len(seeds) > 1)}"
-    for title, seeds in runs.items()
+    f"{r.title} {len(r.seeds)} seed{'s' * (len(r.seeds) > 1)}" for r in runs
   )
   return [
     picture(
@@ -107,7 +106,7 @@ def _curves(task: Task, folder: pathlib.Path) -> list[Picture]:
       f"{task.title}: {counts}.",
       [log for m in task.methods for log in m.logs],
       functools.partial(plot_curves.figure, runs),
-      tuple(runs),
+      tuple(r.title for r in runs),
     )
   ]
 
@@ -189,7 +188,7 @@ def _count(tables: dict, task: Task, method: Method, arrays: Arrays) -> None:
 def _tables(tables: dict) -> tuple[Table, ...]:
   return tuple(
     Table(
-      f"{dataset}: training images of each latent domain by true domain.",
+      f"{dataset}: training images of each latent domain by true domain",
       ("", "images", *domains),
       tuple(rows),
     )
