@@ -22,6 +22,8 @@ from comen_jax.reporting.document import (
 )
 from comen_jax.reporting.page_style import STYLE
 
+_LONG = 30  # Rows; a longer table scrolls under its heading.
+
 
 def render(document: Document) -> str:
   """The page's text; pictures are read from their files."""
@@ -79,6 +81,7 @@ def _section(section: Section, anchor: str) -> str:
 
 def _table(table: Table) -> str:
   label = html.escape(table.caption, quote=True)
+  box = "scroll long" if len(table.rows) > _LONG else "scroll"
   looks = (_classes(numeric=_is_numeric(table, n)) for n in _columns(table))
   header = "".join(
     f'<th scope="col"{look}>{_text(name)}</th>'
@@ -89,7 +92,7 @@ def _table(table: Table) -> str:
       '<figure class="table">',
       f"<figcaption>{_text(table.caption)}</figcaption>",
       # In the tab order, so that it also scrolls by keyboard.
-      f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">',
+      f'<div class="{box}" tabindex="0" role="region" aria-label="{label}">',
       f"<table><thead><tr>{header}</tr></thead>",
       "<tbody>",
       *(_row(row, len(table.header)) for row in table.rows),

@@ -74,12 +74,12 @@ table {
   border-collapse: collapse; min-width: 100%; font-size: .9rem;
   line-height: 1.4; border-bottom: 1px solid var(--ink);
 }
-th, td { padding: .35rem .65rem; text-align: left; vertical-align: top; }
+th, td { padding: .35rem .6rem; text-align: left; vertical-align: top; }
 thead th {
   border-top: 1px solid var(--ink); border-bottom: 1px solid var(--ink);
   background: var(--raised); vertical-align: bottom; white-space: normal;
 }
-tbody th { min-width: 10rem; font-weight: 400; }
+tbody th { min-width: 9rem; font-weight: 400; }
 tbody tr + tr > * { border-top: 1px solid var(--line); }
 tbody tr:hover > * { background: var(--raised); }
 .numeric {
@@ -93,12 +93,24 @@ tbody .bold { font-weight: 650; }
   padding-top: .8rem; font-weight: 600; font-size: .85rem;
   color: var(--muted);
 }
-.group span { position: sticky; left: .65rem; }
+.group span { position: sticky; left: .6rem; }
 /* The row's name stays where the rest scrolls. */
 th:first-child:not([colspan]) {
   position: sticky; left: 0; z-index: 1; background: var(--background);
 }
-thead th:first-child:not([colspan]) { background: var(--raised); }
+thead th:first-child:not([colspan]) { background: var(--raised); z-index: 2; }
+.long { max-height: 36rem; overflow-y: auto; }
+.long thead th {
+  position: sticky; top: 0; z-index: 1; border-bottom: 0;
+  /* A collapsed border would scroll away. */
+  box-shadow: inset 0 1px var(--ink), inset 0 -1px var(--ink);
+}
+/* Rows fade out at the bottom edge as long as there are more. */
+.long::after {
+  content: ""; display: block; position: sticky; bottom: 0; left: 0;
+  z-index: 3; height: 1.75rem;
+  background: linear-gradient(transparent, var(--background));
+}
 .note {
   margin: .4rem 0 0; font-size: .85rem; line-height: 1.45; color: var(--muted);
 }
@@ -138,7 +150,9 @@ input:checked + .scroll img {
 @media print {
   body { padding: 0; max-width: none; font-size: 10pt; display: block; }
   nav, input { display: none; }
-  .scroll { overflow: visible; background: none !important; }
+  .scroll, .long { overflow: visible; max-height: none; }
+  .table .scroll { background: none; }
+  .long::after { display: none; }
   table { font-size: 8pt; }
   th, td { padding: .2rem .4rem; }
   tbody th { min-width: 0; }

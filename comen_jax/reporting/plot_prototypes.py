@@ -16,8 +16,9 @@ def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
   num_domains, num_classes = arrays["prototypes_seen"].shape
   by_domain, by_class = orders(num_domains, num_classes)
   domain_names = [f"domain {m}" for m in range(num_domains)]
-  longest = max(map(len, arrays["class_names"]))
-  whole = theme.figure(4.3 + 0.04 * min(longest, 20))
+  named = num_classes <= _MAX_NAMED
+  longest = max(map(len, arrays["class_names"])) if named else 0
+  whole = theme.figure(4.3 + 0.04 * longest)
   panels = whole.subplots(1, 2)
   for axes, order, names in zip(
     panels, (by_domain, by_class), (domain_names, arrays["class_names"])
@@ -65,12 +66,18 @@ def _draw(
     interpolation="nearest",
   )
   size = len(matrix) // len(block_names)
+  few = len(block_names) <= _MAX_NAMED
   inner = np.arange(1, len(block_names)) * size - 0.5
   for draw in (axes.axvline, axes.axhline):
     for place in inner:
-      draw(place, color=theme.colours.muted, linewidth=0.6)
+      # Many lines must not hide what is between them.
+      draw(
+        place,
+        color=theme.colours.muted if few else theme.colours.line,
+        linewidth=0.6 if few else 0.2,
+      )
   axes.set(xticks=[], yticks=[])
-  if len(block_names) <= _MAX_NAMED:
+  if few:
     centres = np.arange(len(block_names)) * size + (size - 1) / 2
     wide = sum(map(len, block_names)) > 30
     axes.set_xticks(centres, block_names, rotation=90 if wide else 0)

@@ -85,6 +85,8 @@ def _by_class(part: SubFigure, methods: list[Points], theme: Theme) -> None:
       scale, ax=part.axes, location="bottom", aspect=50, fraction=0.04
     )
     bar.set_ticks([0, len(names) - 1], labels=[names[0], names[-1]])
+    for label, side in zip(bar.ax.get_xticklabels(), ("left", "right")):
+      label.set_horizontalalignment(side)
 
 
 def _by_side(part: SubFigure, methods: list[Points], theme: Theme) -> None:

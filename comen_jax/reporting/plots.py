@@ -119,7 +119,7 @@ def _features(task: Task, analysed, folder: pathlib.Path) -> Picture:
   classes = len(analysed[0][1]["class_names"])
   palette = (
     f" The {classes} classes are too many for a colour each: neighbours in"
-    " alphabetical order have similar ones."
+    " the data set's order have similar ones."
     if classes > plot_tsne.MAX_COLOURS
     else ""
   )
