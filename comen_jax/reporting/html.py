@@ -31,7 +31,7 @@ def render(document: Document) -> str:
   anchors = _anchors(titles)
   return "\n".join(
     [
-      "<!DOCTYPE html>",
+      "<!doctype html>",
       '<html lang="en">',
       "<head>",
       '<meta charset="utf-8">',

@@ -79,7 +79,8 @@ _FEATURES = (
 _LATENT = (
   "Latent domains are found without domain labels; the true domains of the"
   " training images are counted afterwards. Pictures are those whose latent"
-  " domain is most certain, lowest seed."
+  " domain is most certain, lowest seed. All is as the chosen network sees it,"
+  " which may differ from the domains that were fixed before its last stage."
 )
 _GRAPH = (
   "Nodes are the prototypes of each latent domain and class. Where a class"
