@@ -65,7 +65,11 @@ def slug(*names: str) -> str:
 
 def _key(sources: Iterable[pathlib.Path], labels: tuple[str, ...]) -> str:
   here = pathlib.Path(__file__).parent
-  code = [*sorted(here.glob("plot*.py")), here / "palette.py", figures.__file__]
+  code = [
+    *sorted(here.glob("plot_*.py")),
+    here / "palette.py",
+    figures.__file__,
+  ]
   digest = hashlib.sha256("\0".join(labels).encode())
   for path in (*code, *sources):
     digest.update(hashlib.sha256(pathlib.Path(path).read_bytes()).digest())
