@@ -1,57 +1,120 @@
-"""Pictures of a run, from the arrays of `analysis.npz` alone."""
+"""Pictures of a run, from the arrays of `analysis.npz` alone.
+
+`draw_confusion` and `draw_latent_domain` fill axes that are given, so that a
+report shows several runs side by side.
+"""
 
 import pathlib
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+# A class may be called "$": names are text, never formulas.
+_PLAIN = {"text.parse_math": False}
+_MAX_NUMBERED = 20  # Classes; in smaller cells numbers could not be read.
 
 
+@matplotlib.rc_context(_PLAIN)
 def confusion(
   path: pathlib.Path, arrays: dict[str, np.ndarray], title: str
 ) -> None:
   """Confusion matrix [K, K], rows are true classes, in per cent of a row."""
-  counts, class_names = arrays["confusion"], arrays["class_names"]
-  share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-  side = max(4.0, 0.45 * len(class_names) + 1.5)
+  side = max(4.0, 0.45 * len(arrays["class_names"]) + 1.5)
   figure = Figure(figsize=(side, side), layout="constrained")
   axes = figure.add_subplot()
-  axes.imshow(share, cmap="Blues", vmin=0, vmax=100)
-  ticks = np.arange(len(class_names))
-  axes.set_xticks(ticks, class_names, rotation=90 if side > 8 else 0)
-  axes.set_yticks(ticks, class_names)
+  draw_confusion(axes, arrays["confusion"], arrays["class_names"])
   axes.set(xlabel="predicted", ylabel="true", title=title)
-  if len(class_names) <= 20:
-    for (row, column), value in np.ndenumerate(share):
-      if value >= 0.5:
-        colour = "white" if value > 50 else "black"
-        axes.text(
-          column, row, f"{value:.0f}", ha="center", va="center",
-          color=colour, fontsize=8,
-        )  # fmt: skip
   _save(figure, path)
 
 
+@matplotlib.rc_context(_PLAIN)
 def latent_domains(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
   """The most certain source images of each latent domain, a row each."""
-  pictures, certainty = arrays["thumbnails"], arrays["thumbnail_probs"]
-  num_domains, count = certainty.shape
+  num_domains, count = arrays["thumbnail_probs"].shape
   figure = Figure(
     figsize=(0.5 * count + 2.2, 0.75 * num_domains + 0.3), layout="constrained"
   )
   for m in range(num_domains):
     axes = figure.add_subplot(num_domains, 1, m + 1)
-    axes.imshow(np.concatenate(list(pictures[m]), axis=1))
-    axes.set_axis_off()
-    axes.set_title(_describe(arrays, m), fontsize=8, loc="left")
+    draw_latent_domain(axes, arrays, m, columns=count)
   _save(figure, path)
+
+
+def draw_confusion(
+  axes: Axes,
+  counts: np.ndarray,
+  class_names: np.ndarray,
+  cmap: str | Colormap = "Blues",
+  names: bool = True,
+) -> AxesImage:
+  """Shares of each true class's images.
+
+  Args:
+    axes: to draw on.
+    counts: [K, K], rows are true classes.
+    class_names: [K]; up to 20 of them, cells are numbered.
+    cmap: from 0 to 100 per cent.
+    names: print them along the axes.
+
+  Returns:
+    The matrix as an artist, for a colour bar.
+  """
+  share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+  image = axes.imshow(share, cmap=cmap, vmin=0, vmax=100)
+  axes.set(xticks=[], yticks=[])
+  if names:
+    ticks, long = np.arange(len(class_names)), max(map(len, class_names)) > 2
+    axes.set_xticks(ticks, class_names, rotation=90 if long else 0)
+    axes.set_yticks(ticks, class_names)
+  if len(class_names) <= _MAX_NUMBERED:
+    for (row, column), value in np.ndenumerate(share):
+      if value >= 0.5:
+        axes.text(
+          column, row, f"{value:.0f}", ha="center", va="center",
+          color=_readable_on(image.cmap(value / 100)), fontsize=8,
+        )  # fmt: skip
+  return image
+
+
+def draw_latent_domain(
+  axes: Axes, arrays: dict[str, np.ndarray], m: int, columns: int
+) -> None:
+  """The most certain images of latent domain m, `columns` to a line."""
+  pictures, certainty = arrays["thumbnails"][m], arrays["thumbnail_probs"][m]
+  count, size = len(pictures), pictures.shape[1]
+  gap = max(1, size // 16)
+  step = size + gap
+  # Transparent between pictures, and where the domain has no more of them.
+  sheet = np.zeros((-(-count // columns) * step, columns * step, 4), np.uint8)
+  for n in np.flatnonzero(certainty > 0):
+    top, left = np.array(divmod(n, columns)) * step
+    sheet[top : top + size, left : left + size, :3] = pictures[n]
+    sheet[top : top + size, left : left + size, 3] = 255
+  axes.imshow(sheet[:-gap, :-gap])
+  axes.set_axis_off()
+  axes.set_title(_describe(arrays, m), fontsize=9, loc="left")
 
 
 def _describe(arrays: dict[str, np.ndarray], m: int) -> str:
   counts = arrays["contingency"][m]
   parts = zip(arrays["domain_names"], counts)
-  named = ", ".join(f"{name} {n}" for name, n in parts if n)
-  return f"latent domain {m}: {counts.sum()} images ({named or 'none'})"
+  named = ", ".join(f"{name} {n:,}" for name, n in parts if n)
+  return f"latent domain {m}: {counts.sum():,} images ({named or 'none'})"
+
+
+def _readable_on(colour: tuple[float, ...]) -> str:
+  """Whichever of black and white has more contrast (WCAG 2, Sec. 1.4.3)."""
+  red, green, blue = (
+    c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+    for c in colour[:3]
+  )
+  luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  return "black" if luminance > 0.179 else "white"
 
 
 def _save(figure: Figure, path: pathlib.Path) -> None:
