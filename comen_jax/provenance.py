@@ -3,6 +3,7 @@
 import importlib.metadata
 import pathlib
 import platform
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -30,10 +31,10 @@ def collect() -> dict[str, Any]:
 
 
 def _command() -> str:
-  """As typed, without the path of this checkout."""
+  """To be typed again; without the path of this checkout."""
   spec = getattr(sys.modules["__main__"], "__spec__", None)
   program = f"python -m {spec.name}" if spec else sys.argv[0]
-  return " ".join([program, *sys.argv[1:]])
+  return f"{program} {shlex.join(sys.argv[1:])}".strip()
 
 
 def _commit() -> str:
