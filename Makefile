@@ -6,7 +6,7 @@ EPOCHS ?= 10
 DIGITS ?= runs/make_digits
 TABLES ?= runs/make_tables
 
-.PHONY: digits tables test test-all lint format clean bench-input
+.PHONY: digits tables tables-0 tables-1 test test-all lint format clean bench-input
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
@@ -14,11 +14,15 @@ digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	  --workdir $(DIGITS)
 
 tables: $(VENV)/.installed  ## a small sweep on mini digits, and its report
-	$(BIN)/python -m comen_jax.sweep --config configs/digits.py \
+	$(MAKE) -j2 tables-0 tables-1
+	$(BIN)/python -m comen_jax.report $(TABLES)
+
+# Two at a time, as an array of jobs would; on CPU, which two can share.
+tables-0 tables-1: tables-%:
+	JAX_PLATFORMS=cpu $(BIN)/python -m comen_jax.sweep --config configs/digits.py --shard=$*/2 \
 	  --targets=pasted,street --seeds=0,1 --methods=deepall_bn,comen \
 	  --config.epochs=3 --config.stage_shares="(0.34, 0.33, 0.33)" \
 	  --workdir $(TABLES)
-	$(BIN)/python -m comen_jax.report $(TABLES)
 
 test: $(VENV)/.installed-dev lint  ## all fast tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
