@@ -12,6 +12,7 @@ from absl import app, flags
 from comen_jax import config_flag, train
 from comen_jax.errors import command_line
 
+flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string(
   "workdir", "", "Folder of the run; default: one under runs/ by the config."
 )

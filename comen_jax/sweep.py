@@ -1,6 +1,6 @@
 """Trains tables: leave one domain out x methods x seeds.
 
-  python -m comen_jax.sweep --config configs/digits.py --workdir W \
+  python -m comen_jax.sweep --config configs/digits.py --workdir W \\
     --targets=all --seeds=0,1,2 --methods=deepall,deepall_bn,comen
 
 `--methods=ablation` is the paper's eight rows and our controls;
@@ -30,6 +30,7 @@ from comen_jax.files import write_text
 from comen_jax.ledger import Ledger
 from comen_jax.workdir import check_config
 
+flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; needed.")
 _TARGETS = flags.DEFINE_string("targets", "all", "all, or names by commas.")
 _SEEDS = flags.DEFINE_string("seeds", "0", "Seeds by commas.")

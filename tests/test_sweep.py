@@ -193,6 +193,17 @@ def test_dry_run_lists_and_makes_nothing(tiny_digits_dg, tmp_path):
   assert not (tmp_path / "sweep").exists()
 
 
+@pytest.mark.parametrize("module", ["main", "sweep"])
+def test_help_lists_the_flags(module):
+  found = subprocess.run(
+    [sys.executable, "-m", f"comen_jax.{module}", "--help"],
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    capture_output=True, text=True, timeout=120,
+  )  # fmt: skip
+  assert "--config: Config file" in found.stdout
+  assert "--workdir" in found.stdout
+
+
 @pytest.mark.slow
 def test_killed_for_real_it_ends_with_the_same_records(
   tiny_digits_dg, tmp_path
