@@ -78,8 +78,10 @@ def main(argv: list[str]) -> None:
     failed = run_all(folder, own, Ledger(folder, shard, shards))
   if failed:
     sys.exit(1)
-  console.say(f"all {len(own)} runs are done: python -m comen_jax.report"
-              f" {_WORKDIR.value}")  # fmt: skip
+  console.say(
+    f"{len(own)} of {len(own)} runs are done; for the tables:"
+    f" python -m comen_jax.report {_WORKDIR.value}"
+  )
 
 
 @contextlib.contextmanager
