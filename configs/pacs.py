@@ -9,7 +9,8 @@ The paper's recipe: SGD .9, 5e-4, batch 128, 50 epochs, learning rate .001 times
   python -m comen_jax.main --config configs/pacs.py:quick ...
 
 is for machines without an accelerator: pictures of 112, batch 32, three epochs.
-Time and score: not measured yet.
+On the PACS subset (910 images per domain), target sketch, seed 0: DeepAll 54.0,
+COMEN 55.3, 4 and 7 minutes on two CPU cores (results/pacs_quick).
 """
 
 from ml_collections import ConfigDict
