@@ -14,6 +14,10 @@ class UserError(ValueError):
   """Bad input. The message names the value and the way out, in one line."""
 
 
+class BusyError(UserError):
+  """Another process has what is asked for; it may be free later."""
+
+
 class Parser(argparse.ArgumentParser):
   """Of a command's flags: one that is wrong is bad input like any other."""
 

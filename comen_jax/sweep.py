@@ -25,7 +25,7 @@ import jax
 from absl import app, flags
 
 from comen_jax import config_flag, console, data, grid, settings, train
-from comen_jax.errors import UserError, command_line
+from comen_jax.errors import BusyError, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.ledger import Ledger
 from comen_jax.workdir import check_config
@@ -78,8 +78,9 @@ def main(argv: list[str]) -> None:
     failed = run_all(folder, own, Ledger(folder, shard, shards))
   if failed:
     sys.exit(1)
+  done = sum(_result(folder, run) is not None for run in own)
   console.say(
-    f"{len(own)} of {len(own)} runs are done; for the tables:"
+    f"{done} of {len(own)} runs are done; for the tables:"
     f" python -m comen_jax.report {_WORKDIR.value}"
   )
 
@@ -112,6 +113,7 @@ def run_all(
   clock = console.Eta(len(left))
   remaining = None
   failed: dict[str, str] = {}
+  elsewhere: list[str] = []
   for number, run in enumerate(left):
     ended = "" if remaining is None else f", ETA {console.clock(remaining)}"
     bad = f", {len(failed)} failed" if failed else ""
@@ -119,12 +121,17 @@ def run_all(
     try:
       train.train_and_evaluate(run.config, str(_place(folder, run)))
       ledger.add(run.name, run.row, _result(folder, run))
+    except BusyError:
+      console.say("another job is at it: left to that one")
+      elsewhere.append(run.name)
     except Exception as e:
       failed[run.name] = _report_failure(_place(folder, run), e)
     # A run's jitted steps are bound to its data; they would pile up.
     jax.clear_caches()
     gc.collect()
     remaining = clock.tick()
+  if elsewhere:
+    console.say(f"left to other jobs: {', '.join(elsewhere)}")
   if failed:
     lines = [f"  {name}: {reason}" for name, reason in failed.items()]
     console.say("\n".join([

@@ -53,7 +53,10 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
     "weights": experiment.weights.sha256 if experiment.weights else "",
   }
   run = Workdir(workdir, config.to_dict(), identity)
+  if not run.result():
+    run.lock()
   if result := run.result():
+    run.close()
     console.say(f"{run.path} is finished; nothing to do.")
     console.results(result["measured"])
     return result["measured"]

@@ -4,9 +4,12 @@ Everything that a later start reads is written by rename or flushed to disk
 before the checkpoint that vouches for it, so SIGKILL at any moment is safe.
 """
 
+import errno
+import fcntl
 import json
 import os
 import pathlib
+import weakref
 from typing import Any
 
 import jax
@@ -14,7 +17,7 @@ import numpy as np
 import tensorboardX
 
 from comen_jax import analysis, figures
-from comen_jax.errors import UserError
+from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json, write_text
 
 # A run may move its data and change how it logs; nothing else.
@@ -40,6 +43,7 @@ class Workdir:
     self.path = pathlib.Path(path).absolute()
     self.records: list[dict[str, Any]] = []
     self._writer = None
+    self._unlock = lambda: None
     self._primary = jax.process_index() == 0
     given = {**config, "resolved": data}
     place = self.path / "config.json"
@@ -57,6 +61,12 @@ class Workdir:
     """result.json of a finished run, else None."""
     place = self.path / "result.json"
     return json.loads(place.read_text()) if place.exists() else None
+
+  def lock(self) -> None:
+    """Keeps other processes from training here; BusyError if one does."""
+    if self._primary:
+      # At the latest when a run that failed is forgotten.
+      self._unlock = weakref.finalize(self, os.close, _lock(self.path))
 
   def resume(self, units: int, step: int, tensorboard: bool) -> None:
     """Cuts the log back to the first `units` units of work and opens it."""
@@ -110,6 +120,7 @@ class Workdir:
   def close(self) -> None:
     if self._writer:
       self._writer.close()
+    self._unlock()
 
 
 def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
@@ -119,6 +130,25 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     old = json.loads(place.read_text())
     del old["resolved"]
     _check_same(path, old, config)
+
+
+def _lock(path: pathlib.Path) -> int:
+  """An open file's number; no other process can lock it until it is closed.
+
+  The system frees it with the process, however that ends, and on most shared
+  file systems it holds between hosts; where there are no locks, none is held.
+  """
+  file = os.open(path / ".lock", os.O_RDWR | os.O_CREAT)
+  try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except OSError as e:
+    if e.errno in (errno.EACCES, errno.EAGAIN):
+      os.close(file)
+      raise BusyError(
+        f"{path} is being trained by another process: wait for it, or give"
+        " another --workdir"
+      ) from e
+  return file
 
 
 def _check_same(path: pathlib.Path, old: dict, new: dict) -> None:

@@ -15,7 +15,7 @@ import pytest
 from conftest import load_config
 
 from comen_jax import grid, sweep
-from comen_jax.errors import UserError
+from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json
 from comen_jax.ledger import Ledger
 from comen_jax.workdir import check_config
@@ -156,6 +156,13 @@ def test_shards_write_files_of_their_own_and_share_the_work(trainer, tmp_path):
   assert names == {"results.0-of-2.jsonl", "results.1-of-2.jsonl"}
   do(tmp_path, runs)  # One job over all of it finds nothing left.
   assert len(trainer.began) == len(lines(tmp_path)) == 5
+
+
+def test_a_run_that_another_job_is_at_is_left_to_it(trainer, tmp_path, capsys):
+  trainer.trouble["run1"] = BusyError("run1 is being trained")
+  assert do(tmp_path, make_runs(3)) == {}
+  assert trainer.ended == ["run0", "run2"]
+  assert "left to other jobs: run1" in capsys.readouterr().out
 
 
 def test_another_config_in_the_same_folder_is_refused(trainer, tmp_path):

@@ -2,10 +2,12 @@
 
 import copy
 import json
+import subprocess
+import sys
 
 import pytest
 
-from comen_jax.errors import UserError
+from comen_jax.errors import BusyError, UserError
 from comen_jax.workdir import Workdir
 
 CONFIG = {
@@ -182,3 +184,27 @@ def test_the_result_is_the_same_bytes_whatever_the_order_of_its_keys(tmp_path):
     run.finish(result)
     texts.append((tmp_path / "result.json").read_bytes())
   assert texts[0] == texts[1]
+
+
+_HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+  run = Workdir(str(tmp_path), CONFIG, DATA)
+  other = subprocess.Popen(
+    [sys.executable, "-c", _HOLDER, str(tmp_path / ".lock")],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+  )  # fmt: skip
+  assert other.stdout.readline() == "held\n"
+  with pytest.raises(BusyError, match="being trained by another process"):
+    run.lock()
+  other.kill()  # The system frees what a killed process held.
+  other.communicate(timeout=30)
+  run.lock()
+  Workdir(str(tmp_path), CONFIG, DATA).lock()  # The same one may start anew.
