@@ -14,7 +14,6 @@ no finished run and goes on with one that was cut off. Then:
 
 import contextlib
 import gc
-import json
 import pathlib
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from comen_jax import config_flag, console, data, grid, settings, train
 from comen_jax.errors import BusyError, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.ledger import Ledger
-from comen_jax.workdir import check_config
+from comen_jax.workdir import check_config, read_result
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; needed.")
@@ -78,7 +77,7 @@ def main(argv: list[str]) -> None:
     failed = run_all(folder, own, Ledger(folder, shard, shards))
   if failed:
     sys.exit(1)
-  done = sum(_result(folder, run) is not None for run in own)
+  done = sum(read_result(_place(folder, run)) is not None for run in own)
   console.say(
     f"{done} of {len(own)} runs are done; for the tables:"
     f" python -m comen_jax.report {_WORKDIR.value}"
@@ -104,10 +103,12 @@ def run_all(
   folder: pathlib.Path, runs: list[grid.Run], ledger: Ledger
 ) -> dict[str, str]:
   """Does what is left of `runs` -> names of those that failed, and why."""
+  left = []
   for run in runs:
-    if result := _result(folder, run):
+    if result := read_result(_place(folder, run)):
       ledger.add(run.name, run.row, result)
-  left = [run for run in runs if not _result(folder, run)]
+    else:
+      left.append(run)
   done = len(runs) - len(left)
   console.say(f"{len(runs)} runs, {done} done, {len(left)} to do")
   clock = console.Eta(len(left))
@@ -120,7 +121,7 @@ def run_all(
     console.say(f"\n[{done + number + 1}/{len(runs)}{bad}{ended}] {run.name}")
     try:
       train.train_and_evaluate(run.config, str(_place(folder, run)))
-      ledger.add(run.name, run.row, _result(folder, run))
+      ledger.add(run.name, run.row, read_result(_place(folder, run)))
     except BusyError:
       console.say("another job is at it: left to that one")
       elsewhere.append(run.name)
@@ -158,7 +159,7 @@ def _list(folder: pathlib.Path, runs: list[grid.Run]) -> None:
   for run in runs:
     begun = (_place(folder, run) / "config.json").exists()
     state = "begun" if begun else "to do"
-    if result := _result(folder, run):
+    if result := read_result(_place(folder, run)):
       state = "done"
       accuracy = 100 * result["measured"]["target_accuracy"]
     counts[state] += 1
@@ -170,11 +171,6 @@ def _list(folder: pathlib.Path, runs: list[grid.Run]) -> None:
 
 def _place(folder: pathlib.Path, run: grid.Run) -> pathlib.Path:
   return folder / "runs" / run.name
-
-
-def _result(folder: pathlib.Path, run: grid.Run) -> dict | None:
-  place = _place(folder, run) / "result.json"
-  return json.loads(place.read_text()) if place.exists() else None
 
 
 if __name__ == "__main__":

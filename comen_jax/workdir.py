@@ -59,8 +59,7 @@ class Workdir:
 
   def result(self) -> dict[str, Any] | None:
     """result.json of a finished run, else None."""
-    place = self.path / "result.json"
-    return json.loads(place.read_text()) if place.exists() else None
+    return read_result(self.path)
 
   def lock(self) -> None:
     """Keeps other processes from training here; BusyError if one does."""
@@ -121,6 +120,12 @@ class Workdir:
     if self._writer:
       self._writer.close()
     self._unlock()
+
+
+def read_result(path: pathlib.Path) -> dict[str, Any] | None:
+  """result.json of a finished run in `path`, else None."""
+  place = path / "result.json"
+  return json.loads(place.read_text()) if place.exists() else None
 
 
 def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
