@@ -23,7 +23,8 @@ from collections.abc import Iterator
 import jax
 from absl import app, flags
 
-from comen_jax import config_flag, console, data, grid, settings, train
+from comen_jax import config_flag, console, grid, settings, train
+from comen_jax.data import registry as data
 from comen_jax.errors import BusyError, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.ledger import Ledger

@@ -17,7 +17,6 @@ from ml_collections import ConfigDict
 from comen_jax import (
   analysis,
   console,
-  data,
   metrics,
   plan,
   provenance,
@@ -27,6 +26,7 @@ from comen_jax import (
   steps,
 )
 from comen_jax.checkpointing import Checkpoints
+from comen_jax.data import registry as data
 from comen_jax.data.dataset import Dataset, Split, leave_one_out
 from comen_jax.data.sources import Sources
 from comen_jax.errors import UserError

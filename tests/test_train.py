@@ -6,8 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from comen_jax import analysis, data, metrics, predict, sharding, train
+from comen_jax import analysis, metrics, predict, sharding, train
 from comen_jax.checkpointing import Checkpoints
+from comen_jax.data import registry as data
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
 from comen_jax.workdir import Workdir

@@ -9,17 +9,16 @@ import argparse
 import sys
 import time
 
-from comen_jax import data
-from comen_jax.data import counts
+from comen_jax.data import counts, registry
 from comen_jax.errors import Parser, command_line
 
 
 def main(argv: list[str]) -> None:
   args = _parser().parse_args(argv)
-  spec = data.BENCHMARKS.get(args.dataset)
+  spec = registry.BENCHMARKS.get(args.dataset)
   size = args.size or (spec.store_size if spec else 32)
   start = time.monotonic()
-  found = data.load_prepared(args.dataset, args.data_dir, size)
+  found = registry.load_prepared(args.dataset, args.data_dir, size)
   seconds = time.monotonic() - start
   dataset = found.dataset
   published = (
@@ -46,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     allow_abbrev=False,
   )
   parser.add_argument(
-    "--dataset", required=True, choices=[*data.BENCHMARKS, "folder"]
+    "--dataset", required=True, choices=[*registry.BENCHMARKS, "folder"]
   )
   parser.add_argument(
     "--data_dir",

@@ -7,8 +7,7 @@ import pytest
 from drawn import draw, nothing_half_done, rows_of, zipped
 from PIL import Image
 
-from comen_jax import data
-from comen_jax.data import digits_dg
+from comen_jax.data import digits_dg, registry
 from comen_jax.data.dataset import VAL
 from comen_jax.errors import UserError
 
@@ -35,7 +34,7 @@ def folder(tmp_path):
 
 
 def prepare(folder):
-  return data.load_prepared("digits_dg", str(folder), 8)
+  return registry.load_prepared("digits_dg", str(folder), 8)
 
 
 def load(folder):

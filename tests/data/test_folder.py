@@ -6,7 +6,8 @@ from conftest import load_config
 from drawn import draw, nothing_half_done, rows_of
 from PIL import Image
 
-from comen_jax import data, metrics
+from comen_jax import metrics
+from comen_jax.data import registry
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def prepare(root):
-  return data.load_prepared("folder", str(root), 8)
+  return registry.load_prepared("folder", str(root), 8)
 
 
 def names(tops, classes=("cat", "dog"), count=5):
@@ -164,7 +165,7 @@ def test_folders_that_cannot_be_a_data_set_are_told_why(tmp_path, cache, case):
 @pytest.mark.parametrize("data_dir", ["", "/no/such/folder"])
 def test_no_folder_is_told_what_belongs_there(data_dir):
   with pytest.raises(UserError, match=r"<domain>/<class>/<picture>"):
-    data.load("folder", data_dir, 8)
+    registry.load("folder", data_dir, 8)
 
 
 def test_a_picture_that_is_none_is_named(tmp_path, cache):

@@ -3,8 +3,7 @@
 import pytest
 from drawn import draw, nothing_half_done, rows_of, zipped
 
-from comen_jax import data
-from comen_jax.data import office_home
+from comen_jax.data import office_home, registry
 from comen_jax.errors import UserError
 
 CLASSES = office_home.BENCHMARK.classes
@@ -33,7 +32,7 @@ def original(tmp_path_factory):
 
 
 def prepare(folder):
-  return data.load_prepared("office_home", str(folder), 4)
+  return registry.load_prepared("office_home", str(folder), 4)
 
 
 def test_there_are_65_classes():

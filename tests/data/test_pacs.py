@@ -5,7 +5,7 @@ import shutil
 import pytest
 from drawn import draw, nothing_half_done, rows_of, zipped
 
-from comen_jax import data
+from comen_jax.data import registry
 from comen_jax.errors import UserError
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
@@ -52,7 +52,7 @@ def folder(pristine, tmp_path):
 
 
 def prepare(folder):
-  return data.load_prepared("pacs", str(folder), 8)
+  return registry.load_prepared("pacs", str(folder), 8)
 
 
 def edit(folder, name, old, new):

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from drawn import draw
 
-from comen_jax import data
-from comen_jax.data import counts, prepare
+from comen_jax.data import counts, prepare, registry
 from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
 
@@ -70,9 +69,9 @@ def test_the_table_says_what_differs():
   assert "dog" not in lines[-1]
 
 
-@pytest.mark.parametrize("name", data.BENCHMARKS)
+@pytest.mark.parametrize("name", registry.BENCHMARKS)
 def test_published_counts_agree_with_themselves(name):
-  spec = data.BENCHMARKS[name]
+  spec = registry.BENCHMARKS[name]
   both = lambda count: sum(count) if isinstance(count, tuple) else count
   assert set(spec.published_domains) == set(spec.domains)
   assert spec.default_target in spec.domains
@@ -97,7 +96,7 @@ def test_the_command_prepares_what_training_will_find(
   assert "mnist 120/40 (published 4800/1200)" in out
   assert "640 images" in out
   rows = os.listdir(cache / "rows")
-  dataset = data.load("digits_dg", str(tiny_digits_dg), 32)
+  dataset = registry.load("digits_dg", str(tiny_digits_dg), 32)
   assert f"manifest  {dataset.manifest}" in out
   assert os.listdir(cache / "rows") == rows
   assert str(cache / "rows" / rows[0]) in out

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from drawn import nothing_half_done, rows_of
 
-from comen_jax import data
-from comen_jax.data import pictures, prepared
+from comen_jax.data import pictures, prepared, registry
 from comen_jax.errors import UserError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -35,14 +34,14 @@ def python(code, cache):
 
 
 def load(data_dir):
-  return f"data.load('digits_dg', {str(data_dir)!r}, 32)"
+  return f"registry.load('digits_dg', {str(data_dir)!r}, 32)"
 
 
 def test_a_second_start_reads_no_picture_and_no_tfds(tiny_digits_dg, cache):
-  want = data.load_prepared("digits_dg", str(tiny_digits_dg), 32)
+  want = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
   code = (
     "import sys\n"
-    "from comen_jax import data\n"
+    "from comen_jax.data import registry\n"
     "from comen_jax.data import archive, pictures\n"
     "archive.Archive.read = pictures.decode = None\n"
     f"print({load(tiny_digits_dg)}.manifest)\n"
@@ -57,7 +56,7 @@ def test_a_second_start_reads_no_picture_and_no_tfds(tiny_digits_dg, cache):
 def test_preparing_needs_no_tensorflow(tiny_digits_dg, cache):
   code = (
     "import sys\n"
-    "from comen_jax import data\n"
+    "from comen_jax.data import registry\n"
     f"print(len({load(tiny_digits_dg)}.images))\n"
     "assert 'tensorflow_datasets' in sys.modules\n"
     "assert 'tensorflow' not in sys.modules\n"
@@ -70,8 +69,8 @@ def test_another_size_is_decoded_from_what_is_prepared(
   tiny_digits_dg, cache, tmp_path
 ):
   copy = shutil.copytree(tiny_digits_dg, tmp_path / "copy")
-  first = data.load_prepared("digits_dg", str(copy), 32)
-  second = data.load_prepared("digits_dg", str(copy), 16)
+  first = registry.load_prepared("digits_dg", str(copy), 32)
+  second = registry.load_prepared("digits_dg", str(copy), 16)
   assert first.folder == second.folder
   assert first.rows != second.rows
   assert second.dataset.images.shape == (640, 16, 16, 3)
@@ -79,7 +78,7 @@ def test_another_size_is_decoded_from_what_is_prepared(
 
 
 def test_prepared_data_are_a_tfds_data_set(tiny_digits_dg, cache):
-  found = data.load_prepared("digits_dg", str(tiny_digits_dg), 32)
+  found = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
   builder = prepared._builders().DigitsDg(
     data_dir=str(found.folder / "tfds"), file_format="array_record"
   )
@@ -115,7 +114,7 @@ def test_a_builder_finds_the_files_in_its_manual_dir(tiny_digits_dg, tmp_path):
 
 def test_two_processes_at_once_both_get_whole_data(tiny_digits_dg, cache):
   code = (
-    "from comen_jax import data\n"
+    "from comen_jax.data import registry\n"
     f"d = {load(tiny_digits_dg)}\n"
     "print(d.manifest, d.images.sum(), d.labels.sum())\n"
   )
@@ -133,7 +132,7 @@ def test_two_processes_at_once_both_get_whole_data(tiny_digits_dg, cache):
 def test_a_start_that_was_killed_is_not_taken_for_whole(tiny_digits_dg, cache):
   code = (
     "import os\n"
-    "from comen_jax import data\n"
+    "from comen_jax.data import registry\n"
     "from comen_jax.data import prepared\n"
     "prepared._describe = lambda *_: os._exit(9)\n"
     f"{load(tiny_digits_dg)}\n"
@@ -141,7 +140,7 @@ def test_a_start_that_was_killed_is_not_taken_for_whole(tiny_digits_dg, cache):
   process = python(code, cache)
   process.communicate(timeout=60)
   assert process.returncode == 9
-  dataset = data.load("digits_dg", str(tiny_digits_dg), 32)
+  dataset = registry.load("digits_dg", str(tiny_digits_dg), 32)
   assert len(dataset.images) == 640
   assert dataset.images.reshape(640, -1).any(axis=1).all()
 
@@ -153,7 +152,7 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing(
 ):
   code = (
     "import resource\n"
-    "from comen_jax import data\n"
+    "from comen_jax.data import registry\n"
     "from comen_jax.errors import UserError\n"
     f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
     "try:\n"
@@ -168,27 +167,27 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing(
   assert out.count("\n") == 1
   assert nothing_half_done(cache)
   assert len(os.listdir(cache / "prepared")) == (limit > 50_000)
-  assert len(data.load("digits_dg", str(tiny_digits_dg), 32).images) == 640
+  assert len(registry.load("digits_dg", str(tiny_digits_dg), 32).images) == 640
 
 
 def test_damaged_prepared_data_are_told_of(tiny_digits_dg, cache):
-  found = data.load_prepared("digits_dg", str(tiny_digits_dg), 32)
+  found = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
   place = found.folder / "manifest.tsv"
   lines = place.read_text().splitlines()
   lines[0] = lines[0][:-64] + "0" * 64
   place.write_text("\n".join(lines) + "\n")
   name = lines[0].split("\t")[0]
   with pytest.raises(UserError, match=rf"{name} is not what") as error:
-    data.load("digits_dg", str(tiny_digits_dg), 16)
+    registry.load("digits_dg", str(tiny_digits_dg), 16)
   assert str(found.folder) in str(error.value)
 
 
 def test_a_change_of_how_pictures_are_decoded_decodes_again(
   tiny_digits_dg, cache, monkeypatch
 ):
-  data.load("digits_dg", str(tiny_digits_dg), 32)
+  registry.load("digits_dg", str(tiny_digits_dg), 32)
   monkeypatch.setattr(pictures, "VERSION", "next")
-  data.load("digits_dg", str(tiny_digits_dg), 32)
+  registry.load("digits_dg", str(tiny_digits_dg), 32)
   assert len(os.listdir(cache / "rows")) == 2
   assert len(os.listdir(cache / "prepared")) == 1
 
@@ -223,7 +222,7 @@ def test_real_data_are_the_same_from_zip_and_folder(
   place = REAL / f"{name}.zip"
   if not place.exists():
     pytest.skip(f"{REAL} holds no {name}.zip")
-  zipped = data.load_prepared(name, str(REAL), 32)
+  zipped = registry.load_prepared(name, str(REAL), 32)
   with zipfile.ZipFile(place) as archive:
     members = [n for n in archive.namelist() if n.endswith(("png", "jpg"))]
     want = own_rows(name, members, archive)
@@ -232,7 +231,7 @@ def test_real_data_are_the_same_from_zip_and_folder(
   assert rows_of(zipped) == want
   # No row was left as it was born.
   assert zipped.dataset.images.reshape(images, -1).any(axis=1).all()
-  folder = data.load_prepared(name, str(tmp_path / "unpacked"), 32)
+  folder = registry.load_prepared(name, str(tmp_path / "unpacked"), 32)
   assert folder.folder != zipped.folder
   one, other = (
     (p.folder / "manifest.tsv").read_bytes() for p in (zipped, folder)

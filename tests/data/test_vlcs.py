@@ -5,7 +5,7 @@ import shutil
 import pytest
 from drawn import draw, rows_of, zipped
 
-from comen_jax import data
+from comen_jax.data import registry
 from comen_jax.errors import UserError
 
 DOMAINS = ("caltech", "labelme", "pascal", "sun")
@@ -47,7 +47,7 @@ def parts(full, root, overlap):
 
 
 def prepare(folder):
-  return data.load_prepared("vlcs", str(folder), 8)
+  return registry.load_prepared("vlcs", str(folder), 8)
 
 
 def content(prepared):

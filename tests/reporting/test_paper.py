@@ -2,7 +2,8 @@
 
 import pytest
 
-from comen_jax import data, rows
+from comen_jax import rows
+from comen_jax.data import registry as data
 from comen_jax.reporting import paper
 
 PRINTED = [
