@@ -23,7 +23,8 @@ import torch
 from PIL import Image, ImageEnhance
 
 from comen_jax import sharding
-from comen_jax.data import archive, batches, registry
+from comen_jax.data import batches, registry
+from comen_jax.data.ingest import archive
 from comen_jax.data.views import make_views
 
 SIZE, STORE = 224, 256

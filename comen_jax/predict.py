@@ -15,7 +15,8 @@ import numpy as np
 from tqdm import tqdm
 
 from comen_jax import export, sharding, trained
-from comen_jax.data import paths, pictures
+from comen_jax.data import paths
+from comen_jax.data.ingest import pictures
 from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.predictions import FORMATS, Header, Prediction
 

@@ -5,9 +5,9 @@ root/val/<class>/*, if there is one): train is then the one source, whatever
 domains it mixes, and test the target.
 """
 
-from comen_jax.data.archive import Archive
 from comen_jax.data.dataset import TRAIN, VAL
-from comen_jax.data.layout import Contents, Entry
+from comen_jax.data.ingest.archive import Archive
+from comen_jax.data.ingest.contents import Contents, Entry
 from comen_jax.errors import UserError
 
 LAYOUT = "<domain>/<class>/<picture> or {train,test}/<class>/<picture>"

@@ -2,48 +2,9 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
-from comen_jax.data.archive import Archive
-
-
-class Entry(NamedTuple):
-  """One picture of an archive.
-
-  Attributes:
-    path: its name in the archive.
-    name: what the manifest calls it; starts at the domain's folder.
-    label, domain: index in the contents' class and domain names.
-    split: `TRAIN` or `VAL` as published, or None: to be drawn.
-  """
-
-  path: str
-  name: str
-  label: int
-  domain: int
-  split: int | None
-
-
-class Contents(NamedTuple):
-  """All pictures of an archive, and what to tell the user of them.
-
-  Attributes:
-    entries: in any order.
-    class_names, domain_names: what labels and domains index.
-    default_target: the domain tested when the config names none, or "".
-    val_share: of the pictures of a class in a domain whose split is drawn.
-    complete: every domain must have every class.
-    notices: one line each.
-  """
-
-  entries: Sequence[Entry]
-  class_names: tuple[str, ...]
-  domain_names: tuple[str, ...]
-  default_target: str
-  val_share: float = 0.1
-  complete: bool = True
-  notices: tuple[str, ...] = ()
-
+from comen_jax.data.ingest.archive import Archive
+from comen_jax.data.ingest.contents import Contents, Entry
 
 # Train and val, or both together where only their sum is published.
 Count = tuple[int, int] | int

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from comen_jax.data.archive import SUFFIXES, is_hidden
+from comen_jax.data.ingest.archive import SUFFIXES, is_hidden
 from comen_jax.errors import UserError
 
 _ENDINGS = f"(names that end in {' '.join(SUFFIXES)})"

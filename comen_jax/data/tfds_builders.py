@@ -19,14 +19,8 @@ import numpy as np
 import tensorflow_datasets as tfds
 from tqdm import tqdm
 
-from comen_jax.data import (
-  archive,
-  catalogue,
-  digits_dg,
-  office_home,
-  pacs,
-  vlcs,
-)
+from comen_jax.data import digits_dg, office_home, pacs, vlcs
+from comen_jax.data.ingest import archive, catalogue
 from comen_jax.data.layout import Benchmark
 from comen_jax.data.row_store import Table
 

@@ -4,12 +4,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from drawn import draw, nothing_half_done, rows_of, zipped
 from PIL import Image
 
 from comen_jax.data import digits_dg, registry
 from comen_jax.data.dataset import VAL
 from comen_jax.errors import UserError
+from data.helpers import draw, nothing_half_done, rows_of, zipped
 
 DOMAINS = ("mnist", "mnist_m", "svhn", "syn")
 NAMES = [

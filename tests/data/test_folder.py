@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from conftest import load_config
-from drawn import draw, nothing_half_done, rows_of
 from PIL import Image
 
 from comen_jax import metrics
 from comen_jax.data import registry
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
+from data.helpers import draw, nothing_half_done, rows_of
 
 pytestmark = pytest.mark.usefixtures("cache")
 

@@ -1,10 +1,10 @@
 """Office-Home in its layouts, with all 65 classes."""
 
 import pytest
-from drawn import draw, nothing_half_done, rows_of, zipped
 
 from comen_jax.data import office_home, registry
 from comen_jax.errors import UserError
+from data.helpers import draw, nothing_half_done, rows_of, zipped
 
 CLASSES = office_home.BENCHMARK.classes
 DOMAINS = {

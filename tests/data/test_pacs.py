@@ -3,10 +3,10 @@
 import shutil
 
 import pytest
-from drawn import draw, nothing_half_done, rows_of, zipped
 
 from comen_jax.data import registry
 from comen_jax.errors import UserError
+from data.helpers import draw, nothing_half_done, rows_of, zipped
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 CLASSES = (

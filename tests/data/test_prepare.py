@@ -7,11 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from drawn import draw
 
 from comen_jax.data import counts, prepare, registry
 from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
+from data.helpers import draw
 
 ROOT = pathlib.Path(__file__).parents[2]
 

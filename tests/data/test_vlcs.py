@@ -3,10 +3,10 @@
 import shutil
 
 import pytest
-from drawn import draw, rows_of, zipped
 
 from comen_jax.data import registry
 from comen_jax.errors import UserError
+from data.helpers import draw, rows_of, zipped
 
 DOMAINS = ("caltech", "labelme", "pascal", "sun")
 CLASSES = ("bird", "car", "chair", "dog", "person")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from PIL import Image, ImageOps
 
-from comen_jax.data import parallel
+from comen_jax.data.ingest import parallel
 from comen_jax.errors import UserError
 
 VERSION = 1  # Bumped when the same bytes become other pixels.

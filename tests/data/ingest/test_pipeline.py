@@ -9,16 +9,17 @@ import zipfile
 
 import numpy as np
 import pytest
-from drawn import nothing_half_done, rows_of
 
-from comen_jax.data import pictures, prepared, registry
+from comen_jax.data import registry
+from comen_jax.data.ingest import pictures
 from comen_jax.errors import UserError
+from data.helpers import nothing_half_done, rows_of
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 PACS_CLASSES = (
   "dog", "elephant", "giraffe", "guitar", "horse", "house", "person",
 )  # fmt: skip
-REAL = pathlib.Path(__file__).parents[3] / "shared" / "data"
+REAL = ROOT.parent / "shared" / "data"
 
 
 def python(code, cache):
@@ -42,7 +43,7 @@ def test_a_second_start_reads_no_picture_and_no_tfds(tiny_digits_dg, cache):
   code = (
     "import sys\n"
     "from comen_jax.data import registry\n"
-    "from comen_jax.data import archive, pictures\n"
+    "from comen_jax.data.ingest import archive, pictures\n"
     "archive.Archive.read = pictures.decode = None\n"
     f"print({load(tiny_digits_dg)}.manifest)\n"
     "for name in ('tensorflow', 'tensorflow_datasets', 'array_record'):\n"
@@ -79,7 +80,7 @@ def test_another_size_is_decoded_from_what_is_prepared(
 
 def test_prepared_data_are_a_tfds_data_set(tiny_digits_dg, cache):
   found = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
-  builder = prepared._builders().DigitsDg(
+  builder = registry._builders().DigitsDg(
     data_dir=str(found.folder / "tfds"), file_format="array_record"
   )
   rows = rows_of(found)
@@ -99,7 +100,7 @@ def test_prepared_data_are_a_tfds_data_set(tiny_digits_dg, cache):
 
 
 def test_a_builder_finds_the_files_in_its_manual_dir(tiny_digits_dg, tmp_path):
-  builders = prepared._builders()
+  builders = registry._builders()
   import tensorflow_datasets as tfds
 
   builder = builders.DigitsDg(
@@ -133,8 +134,8 @@ def test_a_start_that_was_killed_is_not_taken_for_whole(tiny_digits_dg, cache):
   code = (
     "import os\n"
     "from comen_jax.data import registry\n"
-    "from comen_jax.data import prepared\n"
-    "prepared._describe = lambda *_: os._exit(9)\n"
+    "from comen_jax.data.ingest import pipeline\n"
+    "pipeline._describe = lambda *_: os._exit(9)\n"
     f"{load(tiny_digits_dg)}\n"
   )
   process = python(code, cache)
@@ -177,7 +178,7 @@ def test_damaged_prepared_data_are_told_of(tiny_digits_dg, cache):
   lines[0] = lines[0][:-64] + "0" * 64
   place.write_text("\n".join(lines) + "\n")
   name = lines[0].split("\t")[0]
-  with pytest.raises(UserError, match=rf"{name} is not what") as error:
+  with pytest.raises(UserError, match=rf"{name} does not match") as error:
     registry.load("digits_dg", str(tiny_digits_dg), 16)
   assert str(found.folder) in str(error.value)
 

@@ -4,10 +4,11 @@ import hashlib
 import itertools
 from typing import NamedTuple
 
-from comen_jax.data import parallel, row_store, splits
-from comen_jax.data.archive import Archive
+from comen_jax.data import row_store
 from comen_jax.data.dataset import TRAIN, VAL
-from comen_jax.data.layout import Contents, Entry
+from comen_jax.data.ingest import parallel, splits
+from comen_jax.data.ingest.archive import Archive
+from comen_jax.data.ingest.contents import Contents, Entry
 from comen_jax.errors import UserError
 
 

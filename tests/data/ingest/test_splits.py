@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from comen_jax.data.dataset import TRAIN, VAL
-from comen_jax.data.splits import draw
+from comen_jax.data.ingest.splits import draw
 
 N = 200
 GROUPS = [(i % 3, i % 5) for i in range(N)]

@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from drawn import encoded
 from PIL import Image
 
-from comen_jax.data.pictures import decode, decode_all
+from comen_jax.data.ingest.pictures import decode, decode_all
 from comen_jax.errors import UserError
+from data.helpers import encoded
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from comen_jax.data import archive
+from comen_jax.data.ingest import archive
 from comen_jax.errors import UserError
 
 

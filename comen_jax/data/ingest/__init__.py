@@ -1,0 +1,1 @@
+"""Image files to rows: read, checked, split, decoded, stored."""
