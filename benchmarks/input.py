@@ -24,6 +24,7 @@ from PIL import Image, ImageEnhance
 
 from comen_jax import sharding
 from comen_jax.data import batches, registry
+from comen_jax.data.benchmarks import BENCHMARKS
 from comen_jax.data.ingest import archive
 from comen_jax.data.views import make_views
 
@@ -213,7 +214,7 @@ def _measure(args, dataset, paths) -> dict[str, float]:
 
 def _unpacked(data_dir: str, scratch: pathlib.Path) -> list[pathlib.Path]:
   """The same pictures as files, for the DataLoader."""
-  source = archive.find(data_dir, registry.BENCHMARKS["pacs"].archives, "pacs")
+  source = archive.find(data_dir, BENCHMARKS["pacs"].archives, "pacs")
   folder = source.path
   if folder.is_file():
     with zipfile.ZipFile(folder) as z:

@@ -9,13 +9,14 @@ import argparse
 import sys
 import time
 
-from comen_jax.data import counts, registry
+from comen_jax.data import registry
+from comen_jax.data.benchmarks import BENCHMARKS, counts
 from comen_jax.errors import Parser, command_line
 
 
 def main(argv: list[str]) -> None:
   args = _parser().parse_args(argv)
-  spec = registry.BENCHMARKS.get(args.dataset)
+  spec = BENCHMARKS.get(args.dataset)
   size = args.size or (spec.store_size if spec else 32)
   start = time.monotonic()
   found = registry.load_prepared(args.dataset, args.data_dir, size)
@@ -45,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     allow_abbrev=False,
   )
   parser.add_argument(
-    "--dataset", required=True, choices=[*registry.BENCHMARKS, "folder"]
+    "--dataset", required=True, choices=[*BENCHMARKS, "folder"]
   )
   parser.add_argument(
     "--data_dir",

@@ -5,26 +5,14 @@ The first call prepares the data set, later calls open the prepared rows.
 
 import hashlib
 import pathlib
-import warnings
 
-from comen_jax.data import (
-  digits_dg,
-  folder,
-  mini_digits,
-  office_home,
-  pacs,
-  row_store,
-  vlcs,
-)
+from comen_jax.data import mini_digits, row_store
+from comen_jax.data.benchmarks import BENCHMARKS, folder
+from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.dataset import Dataset
 from comen_jax.data.ingest import archive, catalogue, pipeline
-from comen_jax.data.layout import Benchmark
 from comen_jax.errors import UserError
 
-BENCHMARKS = {
-  module.BENCHMARK.name: module.BENCHMARK
-  for module in (digits_dg, pacs, vlcs, office_home)
-}
 _MINI_NOTICE = (
   "data_dir is empty: training on mini digits, the built-in stand-in. For the"
   " benchmark, put digits_dg/ or digits_dg.zip (see docs/data.md) into a folder"
@@ -96,9 +84,8 @@ def _folder(data_dir: str, size: int) -> pipeline.Prepared:
 
 def _builders():
   """Imports TFDS only when it is needed: the import takes seconds."""
-  with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # Of TFDS's own dependencies.
-    from comen_jax.data import tfds_builders
+  from comen_jax.data.benchmarks import tfds_builders
+
   return tfds_builders
 
 

@@ -3,7 +3,7 @@
 Figures are target accuracies in per cent. A cell with no run is empty.
 """
 
-from comen_jax.data.registry import BENCHMARKS
+from comen_jax.data.benchmarks import BENCHMARKS
 from comen_jax.reporting import paper
 from comen_jax.reporting.document import Cell, Table
 from comen_jax.reporting.grouping import LABELS_NOTE, Group

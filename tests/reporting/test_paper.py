@@ -3,7 +3,7 @@
 import pytest
 
 from comen_jax import rows
-from comen_jax.data import registry as data
+from comen_jax.data import benchmarks as data
 from comen_jax.reporting import paper
 
 PRINTED = [

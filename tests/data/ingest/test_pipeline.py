@@ -78,41 +78,6 @@ def test_another_size_is_decoded_from_what_is_prepared(
   assert first.dataset.manifest == second.dataset.manifest
 
 
-def test_prepared_data_are_a_tfds_data_set(tiny_digits_dg, cache):
-  found = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
-  builder = registry._builders().DigitsDg(
-    data_dir=str(found.folder / "tfds"), file_format="array_record"
-  )
-  rows = rows_of(found)
-  assert len(builder.info.splits) == 8
-  for split, info in builder.info.splits.items():
-    assert info.num_examples == (120 if split.endswith("train") else 40)
-  import tensorflow_datasets as tfds
-
-  source = builder.as_data_source(
-    "svhn_val", decoders={"image": tfds.decode.SkipDecoding()}
-  )
-  for example in source:
-    name = example["name"].decode()
-    original = tiny_digits_dg / "digits_dg" / name
-    assert example["image"] == original.read_bytes()
-    assert rows[name] == (str(example["label"]), "svhn", "val")
-
-
-def test_a_builder_finds_the_files_in_its_manual_dir(tiny_digits_dg, tmp_path):
-  builders = registry._builders()
-  import tensorflow_datasets as tfds
-
-  builder = builders.DigitsDg(
-    data_dir=str(tmp_path / "tfds"), file_format="array_record"
-  )
-  assert "digits_dg.zip" in builder.MANUAL_DOWNLOAD_INSTRUCTIONS
-  config = tfds.download.DownloadConfig(manual_dir=str(tiny_digits_dg))
-  builder.download_and_prepare(download_config=config)
-  assert builder.info.splits["syn_train"].num_examples == 120
-  assert len(builder.found.table.names) == 640
-
-
 def test_two_processes_at_once_both_get_whole_data(tiny_digits_dg, cache):
   code = (
     "from comen_jax.data import registry\n"

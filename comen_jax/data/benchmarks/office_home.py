@@ -6,10 +6,10 @@ The original release and DomainBed have no split; Dassl's copy
 
 import re
 
+from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.dataset import TRAIN, VAL
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
-from comen_jax.data.layout import Benchmark
 from comen_jax.errors import UserError
 
 _DOMAINS = ("art", "clipart", "product", "real_world")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from comen_jax.data.benchmarks.layout import Count
 from comen_jax.data.dataset import Dataset
-from comen_jax.data.layout import Count
 
 
 def report(

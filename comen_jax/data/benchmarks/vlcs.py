@@ -8,9 +8,9 @@ by its bytes. DomainBed names the classes and has no parts.
 import hashlib
 import re
 
+from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
-from comen_jax.data.layout import Benchmark
 
 _DOMAINS = ("caltech", "labelme", "pascal", "sun")
 _CLASSES = ("bird", "car", "chair", "dog", "person")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from comen_jax.data import office_home, registry
+from comen_jax.data import registry
+from comen_jax.data.benchmarks import office_home
 from comen_jax.errors import UserError
 from data.helpers import draw, nothing_half_done, rows_of, zipped
 

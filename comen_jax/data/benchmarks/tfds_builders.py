@@ -1,42 +1,48 @@
-"""The benchmarks as TFDS builders: array_record, no TensorFlow.
+"""TFDS builders of the benchmarks, in array_record format, without TensorFlow.
 
-    builder = Pacs(data_dir=to, file_format="array_record")
-    config = tfds.download.DownloadConfig(manual_dir=folder_of_pacs_zip)
+    builder = BUILDERS["pacs"](data_dir=out_dir, file_format="array_record")
+    config = tfds.download.DownloadConfig(manual_dir=folder_with_pacs)
     builder.download_and_prepare(download_config=config)
-    builder.as_data_source("sketch_val")
+    bytes_only = {"image": tfds.decode.SkipDecoding()}
+    examples = builder.as_data_source("sketch_val", decoders=bytes_only)
 
-There is a split per domain, `<domain>_train` and `<domain>_val`. Pictures keep
-their published bytes. Importing this takes long; only preparing does.
+There is one builder for each entry of `BENCHMARKS`. Each domain has two splits,
+`<domain>_train` and `<domain>_val`. Images keep their published bytes. The
+import takes seconds, so only the preparation of a benchmark imports this file.
 """
 
 import contextlib
 import io
 import pathlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow_datasets as tfds
 from tqdm import tqdm
 
-from comen_jax.data import digits_dg, office_home, pacs, vlcs
+from comen_jax.data.benchmarks import BENCHMARKS
+from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.ingest import archive, catalogue
-from comen_jax.data.layout import Benchmark
 from comen_jax.data.row_store import Table
+
+with warnings.catch_warnings():
+  warnings.simplefilter("ignore")  # The dependencies of TFDS warn.
+  import tensorflow_datasets as tfds
 
 
 class PictureBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-  """All that the builders share; a benchmark's file knows its layouts.
+  """The code that all builders share. The benchmark's file knows its layout.
 
   Attributes:
-    benchmark: the data set.
-    source: its files; None: to be found in TFDS's manual_dir.
-    found: what was prepared, once it is.
+    benchmark: the published data set.
+    source: files of the data set; if None, they are searched in `manual_dir`.
+    found: catalogue of the images, known once they are prepared.
   """
 
   VERSION = tfds.core.Version("1.0.0")
-  # Nothing is downloaded, so there is no list of checksums beside this file;
-  # TFDS's search for one needs a package that it does not require.
+  # Nothing is downloaded, so there is no list of checksums beside this file.
+  # To search for one, TFDS would need a package that it does not require.
   code_path = None
   benchmark: Benchmark
   source: archive.Archive | None = None
@@ -53,7 +59,7 @@ class PictureBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
           "name": tfds.features.Text(),
         }
       ),
-      # Rows are found again by their place in the manifest.
+      # `reader` finds an image by its position in the manifest.
       disable_shuffling=True,
     )
 
@@ -89,46 +95,30 @@ class PictureBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
       )
 
 
-class DigitsDg(PictureBuilder):
-  """Digits-DG."""
-
-  benchmark = digits_dg.BENCHMARK
-  MANUAL_DOWNLOAD_INSTRUCTIONS = benchmark.advice
-
-
-class Pacs(PictureBuilder):
-  """PACS."""
-
-  benchmark = pacs.BENCHMARK
-  MANUAL_DOWNLOAD_INSTRUCTIONS = benchmark.advice
+def _builder(benchmark: Benchmark) -> type[PictureBuilder]:
+  """Makes the builder class of a benchmark, `OfficeHome` for office_home."""
+  attributes = {
+    "__doc__": f"TFDS builder of {benchmark.name}.",
+    "name": benchmark.name,
+    "benchmark": benchmark,
+    "MANUAL_DOWNLOAD_INSTRUCTIONS": benchmark.advice,
+  }
+  class_name = benchmark.name.title().replace("_", "")
+  return type(class_name, (PictureBuilder,), attributes)
 
 
-class Vlcs(PictureBuilder):
-  """VLCS."""
-
-  benchmark = vlcs.BENCHMARK
-  MANUAL_DOWNLOAD_INSTRUCTIONS = benchmark.advice
-
-
-class OfficeHome(PictureBuilder):
-  """Office-Home."""
-
-  benchmark = office_home.BENCHMARK
-  MANUAL_DOWNLOAD_INSTRUCTIONS = benchmark.advice
-
-
-BUILDERS = {b.benchmark.name: b for b in (DigitsDg, Pacs, Vlcs, OfficeHome)}
+BUILDERS = {name: _builder(spec) for name, spec in BENCHMARKS.items()}
 
 
 def write(
   name: str, source: archive.Archive, folder: pathlib.Path
 ) -> catalogue.Catalogue:
-  """Prepares that benchmark in `folder`."""
+  """Writes the images of a benchmark as TFDS files into `folder`."""
   builder = BUILDERS[name](data_dir=str(folder), file_format="array_record")
   builder.source = source
   tfds.disable_progress_bar()
   config = tfds.download.DownloadConfig(manual_dir=str(source.path.parent))
-  # TFDS tells stdout of a download that is none.
+  # TFDS announces a download on stdout, although there is none.
   with contextlib.redirect_stdout(io.StringIO()):
     builder.download_and_prepare(download_config=config)
   return builder.found
@@ -137,7 +127,7 @@ def write(
 def reader(
   name: str, folder: pathlib.Path, table: Table
 ) -> Callable[[str], bytes]:
-  """How to read a picture that `write` has put into `folder`, by its name."""
+  """Returns a function that reads an image, written by `write`, by its name."""
   builder = BUILDERS[name](data_dir=str(folder), file_format="array_record")
   places = {}
   for split, rows in _rows_of_splits(table, builder.benchmark.domains):
@@ -157,7 +147,7 @@ def reader(
 def _rows_of_splits(
   table: Table, domains: Sequence[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-  """Rows of each split's pictures, in the table's order; no empty split."""
+  """Yields the name and rows of each split; leaves out empty splits."""
   for domain, domain_name in enumerate(domains):
     for split, split_name in enumerate(("train", "val")):
       rows = (table.domains == domain) & (table.splits == split)

@@ -7,11 +7,11 @@ all. A list's labels start at 1.
 
 import re
 
+from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.dataset import TRAIN, VAL
 from comen_jax.data.ingest import pictures
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
-from comen_jax.data.layout import Benchmark
 from comen_jax.errors import UserError
 
 _DOMAINS = ("art_painting", "cartoon", "photo", "sketch")

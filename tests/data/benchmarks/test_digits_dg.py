@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from comen_jax.data import digits_dg, registry
+from comen_jax.data import registry
+from comen_jax.data.benchmarks import digits_dg
 from comen_jax.data.dataset import VAL
 from comen_jax.errors import UserError
 from data.helpers import draw, nothing_half_done, rows_of, zipped

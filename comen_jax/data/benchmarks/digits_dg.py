@@ -3,10 +3,10 @@
 import itertools
 import re
 
+from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.dataset import TRAIN, VAL
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
-from comen_jax.data.layout import Benchmark
 
 _SPLITS = {"train": TRAIN, "val": VAL}
 _MEMBER = re.compile(
