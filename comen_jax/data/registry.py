@@ -3,14 +3,13 @@
 The first call prepares the data set, later calls open the prepared rows.
 """
 
-import hashlib
 import pathlib
 
-from comen_jax.data import mini_digits, row_store
 from comen_jax.data.benchmarks import BENCHMARKS, folder
 from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.dataset import Dataset
 from comen_jax.data.ingest import archive, catalogue, pipeline
+from comen_jax.data.mini_digits import rows
 from comen_jax.errors import UserError
 
 _MINI_NOTICE = (
@@ -31,7 +30,7 @@ def load(name: str, data_dir: str, size: int) -> Dataset:
   """
   if name == "mini_digits" or (name == "digits_dg" and not data_dir):
     notice = _MINI_NOTICE if name == "digits_dg" else ""
-    return _mini_digits(size, notice)
+    return rows.load(size, notice)
   return load_prepared(name, data_dir, size).dataset
 
 
@@ -87,42 +86,3 @@ def _builders():
   from comen_jax.data.benchmarks import tfds_builders
 
   return tfds_builders
-
-
-def _mini_digits(size: int, notice: str) -> Dataset:
-  if size != 32:
-    raise UserError(f"store_size={size}: mini digits are 32x32, set it to 32")
-
-  def build():
-    made = mini_digits.generate()
-    table = row_store.Table(made.names, made.labels, made.domains, made.splits)
-    checksums = [hashlib.sha256(i.tobytes()).hexdigest() for i in made.images]
-    return table, made.images, checksums
-
-  store = row_store.open_or_build(
-    f"mini_digits-v{mini_digits.VERSION}-{_library_key()}", size, build
-  )
-  return Dataset(
-    name="mini_digits",
-    images=store.images,
-    labels=store.table.labels,
-    domains=store.table.domains,
-    splits=store.table.splits,
-    class_names=mini_digits.CLASSES,
-    domain_names=mini_digits.DOMAINS,
-    manifest=store.manifest,
-    default_target=mini_digits.DEFAULT_TARGET,
-    notice=notice,
-  )
-
-
-def _library_key() -> str:
-  """The libraries that draw: other versions may draw other pixels."""
-  import matplotlib
-  import numpy
-  import PIL
-  import sklearn
-
-  modules = (matplotlib, numpy, PIL, sklearn)
-  versions = "-".join(m.__version__ for m in modules)
-  return hashlib.sha256(versions.encode()).hexdigest()[:12]

@@ -5,6 +5,7 @@ import pytest
 
 from comen_jax.data import mini_digits, registry
 from comen_jax.data.dataset import TRAIN, VAL, Dataset, leave_one_out
+from comen_jax.data.mini_digits import generator
 from comen_jax.errors import UserError
 
 DOMAINS = ("photo", "sketch", "cartoon")
@@ -76,7 +77,7 @@ def calls(monkeypatch, tmp_path):
   def generate():
     made.append(None)
     count = 8
-    return mini_digits.Pictures(
+    return generator.Pictures(
       images=np.arange(count * 32 * 32 * 3, dtype=np.uint32)
       .astype(np.uint8)
       .reshape(count, 32, 32, 3),
@@ -86,7 +87,7 @@ def calls(monkeypatch, tmp_path):
       names=[f"{i}.png" for i in range(count)],
     )
 
-  monkeypatch.setattr(mini_digits, "generate", generate)
+  monkeypatch.setattr(generator, "generate", generate)
   return made
 
 
@@ -108,7 +109,7 @@ def test_mini_digits_by_name_need_no_notice(calls):
 
 def test_mini_digits_are_rows_like_any_other(calls):
   dataset = registry.load("mini_digits", "", 32)
-  made = mini_digits.generate()
+  made = generator.generate()
   np.testing.assert_array_equal(dataset.images, made.images)
   np.testing.assert_array_equal(dataset.labels, made.labels)
   np.testing.assert_array_equal(dataset.domains, made.domains)

@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from comen_jax.data.warp import warp
+from comen_jax.data.mini_digits.warp import warp
 
 SIDE = 32
 # No two domains share a family, nor even a designer.

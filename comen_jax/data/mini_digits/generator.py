@@ -1,46 +1,31 @@
-"""Mini digits: ten classes in four domains, made in seconds, no download.
-
-A small stand-in for Digits-DG (MNIST, MNIST-M, SVHN, SYN), built from what
-scikit-learn and matplotlib carry with them:
-
-  written: real handwritten digits, white on black, grey.
-  pasted: other handwritten digits blended with real photographs.
-  street: house numbers in blurred, dull, tilted type, neighbours cut off.
-  printed: clean type in vivid colours.
-
-Nothing that tells pictures apart is shared: a handwritten glyph belongs to one
-domain and one split, the type families of `street` and `printed` differ, and
-the photographs' train and val parts do not overlap. The names of the pictures
-say where each came from.
-"""
+"""Draws all images of mini digits."""
 
 import itertools
 from typing import NamedTuple
 
 import numpy as np
 
-from comen_jax.data import glyphs, lettering
-
-DOMAINS = ("written", "pasted", "street", "printed")
-CLASSES = tuple("0123456789")
-SPLITS = ("train", "val")
-DEFAULT_TARGET = "pasted"
-VERSION = "1"  # Bumped when the pictures change.
-# Pictures of each class in each domain.
-COUNTS = {"train": 150, "val": 20}
+from comen_jax.data.mini_digits import (
+  CLASSES,
+  COUNTS,
+  DOMAINS,
+  SPLITS,
+  glyphs,
+  lettering,
+)
 
 _SEED = 2022
 
 
 class Pictures(NamedTuple):
-  """N pictures, ordered by domain, split, class.
+  """N images, ordered by domain, split and class.
 
   Attributes:
     images: uint8 [N, 32, 32, 3].
-    labels: int32 [N], index in CLASSES.
-    domains: int32 [N], index in DOMAINS.
+    labels: int32 [N], indices in CLASSES.
+    domains: int32 [N], indices in DOMAINS.
     splits: uint8 [N], 0 for train, 1 for val.
-    names: N unique "<domain>/<train|val>/<class>/<provenance>.png".
+    names: N unique names, "<domain>/<train|val>/<class>/<provenance>.png".
   """
 
   images: np.ndarray
@@ -51,14 +36,14 @@ class Pictures(NamedTuple):
 
 
 def generate() -> Pictures:
-  """Makes all pictures; the same bytes at every call."""
+  """Draws all images; every call gives the same bytes."""
   images, rows, names = [], [], []
   for d, s, label in itertools.product(
     range(len(DOMAINS)), range(len(SPLITS)), range(len(CLASSES))
   ):
     domain, split = DOMAINS[d], SPLITS[s]
     for index in range(COUNTS[split]):
-      # A stream of its own, so that no picture depends on another's draws.
+      # Each image has its own stream, so none depends on another's draws.
       rng = np.random.default_rng([_SEED, d, s, label, index])
       image, provenance = _picture(domain, split, label, index, rng)
       images.append(image)
@@ -77,7 +62,7 @@ def generate() -> Pictures:
 def _picture(
   domain: str, split: str, label: int, index: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, str]:
-  """One picture, uint8 [32, 32, 3], and where it comes from."""
+  """Draws one image, uint8 [32, 32, 3], and says where it comes from."""
   if domain in lettering.FONTS:
     fonts = lettering.FONTS[domain]
     font = fonts[index % len(fonts)]

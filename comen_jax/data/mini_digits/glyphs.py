@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from sklearn import datasets
 
-from comen_jax.data.warp import warp
+from comen_jax.data.mini_digits.warp import warp
 
 SIDE = 32
 PHOTOS = ("china", "flower")
