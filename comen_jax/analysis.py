@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from comen_jax.data.dataset import Dataset, Split
+from comen_jax.metrics import probabilities
 from comen_jax.nn.outputs import Outputs
 
 MAX_FEATURES = 2000
@@ -56,7 +57,7 @@ def analyse(
     "target": np.array(split.target),
   }
   if target.domain_logits is not None:
-    arrays["probs"] = softmax(pick("domain_logits"))
+    arrays["probs"] = probabilities(pick("domain_logits"))
     arrays |= _latent(outputs, dataset, split)
   return arrays
 
@@ -69,16 +70,10 @@ def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
   draft.replace(path)
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-  """Over the last axis, in float64."""
-  exp = np.exp(np.float64(logits) - logits.max(axis=-1, keepdims=True))
-  return exp / exp.sum(axis=-1, keepdims=True)
-
-
 def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
   rows = split.train_rows
   logits = outputs(rows).domain_logits
-  probs = softmax(logits)
+  probs = probabilities(logits)
   found = probs.argmax(axis=1)
   # Probabilities of the most certain are all 1; log-odds still tell them apart.
   ranked = np.sort(logits, axis=1)

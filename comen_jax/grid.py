@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from comen_jax import rows, settings
+from comen_jax import config as config_lib
+from comen_jax import rows
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
 
@@ -92,7 +93,7 @@ def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
     row = rows.get(name)
     given = dict(row.settings)
     method = given.pop("method")
-    given["norm"] = settings.norm(_with(config, row.settings))
+    given["norm"] = config_lib.norm(_with(config, row.settings))
     kind = "deepall" if method == "deepall_bn" else method
     first = seen.setdefault((kind, *sorted(given.items())), name)
     if first != name:

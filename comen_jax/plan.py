@@ -2,30 +2,38 @@
 
 from typing import NamedTuple
 
-from comen_jax.stage import Stage
+from comen_jax.methods.base import Stage
 
 
 class Unit(NamedTuple):
-  """One `prepare` (`epoch` None) or one epoch.
+  """One `prepare` or one epoch.
 
   Attributes:
-    stage: index of its stage.
-    epoch: counted within the stage.
-    epochs_before: epochs of the whole run before it.
+    number: number of units before this one.
+    stage: the stage it belongs to.
+    stage_number: index of the stage.
+    epoch: epoch within the stage, from 0; None for a `prepare`.
+    run_epoch: number of epochs of the whole run before this unit.
   """
 
-  stage: int
+  number: int
+  stage: Stage
+  stage_number: int
   epoch: int | None
-  epochs_before: int
+  run_epoch: int
+
+  @property
+  def kind(self) -> str:
+    return "prepare" if self.epoch is None else "epoch"
 
 
 def units(stages: tuple[Stage, ...]) -> list[Unit]:
-  """All of them, in order."""
-  found, before = [], 0
-  for number, stage in enumerate(stages):
-    if stage.prepare:
-      found.append(Unit(number, None, before))
-    for epoch in range(stage.epochs):
-      found.append(Unit(number, epoch, before))
-      before += 1
+  """All units of work, in order."""
+  found: list[Unit] = []
+  run_epoch = 0
+  for stage_number, stage in enumerate(stages):
+    epochs = [None] if stage.prepare else []
+    for epoch in [*epochs, *range(stage.epochs)]:
+      found.append(Unit(len(found), stage, stage_number, epoch, run_epoch))
+      run_epoch += epoch is not None
   return found

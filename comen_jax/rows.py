@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from comen_jax.errors import UserError
-from comen_jax.methods import METHODS
+from comen_jax.methods.registry import METHODS
 
 
 class Row(NamedTuple):

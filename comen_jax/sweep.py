@@ -23,7 +23,8 @@ from collections.abc import Iterator
 import jax
 from absl import app, flags
 
-from comen_jax import config_flag, console, data, grid, settings, train
+from comen_jax import config as config_lib
+from comen_jax import config_flag, console, data, grid, train
 from comen_jax.errors import BusyError, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.ledger import Ledger
@@ -65,7 +66,7 @@ def main(argv: list[str]) -> None:
   folder = pathlib.Path(_WORKDIR.value).absolute()
   # Before anything is trained: one bad value would spoil them all.
   for run in own:
-    settings.check(run.config)
+    config_lib.check(run.config)
     check_config(_place(folder, run), run.config.to_dict())
   for name, same in grid.left_out(_METHODS.value, config).items():
     console.say(f"{name} is {same} on {config.backbone}: left out")

@@ -15,7 +15,7 @@ from comen_jax import selection, steps
 from comen_jax.checkpointing import restore_part
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
-from comen_jax.network import build_network, shapes
+from comen_jax.experiment import network, shapes
 from comen_jax.nn.backbone import Backbone
 from comen_jax.train_state import TrainState
 
@@ -83,7 +83,7 @@ def load(path: str, sharding: jax.sharding.Sharding) -> Trained:
     units = selection.best(records)["unit"] + 1
     with np.load(run / "analysis.npz") as arrays:
       class_names = tuple(map(str, arrays["class_names"]))
-    model, views = build_network(config, len(class_names))
+    model, views = network(config, len(class_names))
     size, measured = config.store_size, result["measured"]
     _, variables = shapes(model, config.image_size)
   except (

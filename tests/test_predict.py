@@ -16,8 +16,8 @@ from conftest import ROOT, load_config
 from made_runs import CLASSES, fingerprint, made_run, save_rows
 
 from comen_jax import predict, sharding, trained
-from comen_jax.analysis import softmax
 from comen_jax.errors import UserError
+from comen_jax.metrics import probabilities
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,10 @@ def test_probabilities_are_those_of_training(made, capsys):
   assert all(tuple(f["probabilities"]) == CLASSES for f in found)
   probs = np.array([list(f["probabilities"].values()) for f in found])
   domains = np.array([f["domain_probabilities"] for f in found])
-  np.testing.assert_allclose(probs, softmax(outputs.logits), atol=1e-5)
-  np.testing.assert_allclose(domains, softmax(outputs.domain_logits), atol=1e-5)
+  np.testing.assert_allclose(probs, probabilities(outputs.logits), atol=1e-5)
+  np.testing.assert_allclose(
+    domains, probabilities(outputs.domain_logits), atol=1e-5
+  )
   best = outputs.logits.argmax(axis=1)
   assert [f["class"] for f in found] == [CLASSES[k] for k in best]
   np.testing.assert_array_equal(
@@ -132,7 +134,7 @@ def test_run_without_latent_domains(tmp_path, capsys):
   assert all("domain_probabilities" not in f for f in found)
   np.testing.assert_allclose(
     [list(f["probabilities"].values()) for f in found],
-    softmax(experiment.outputs(state, rows).logits),
+    probabilities(experiment.outputs(state, rows).logits),
     atol=1e-5,
   )
   _, out, _ = run(capsys, "--run", tmp_path / "run", "--csv", paths[0])

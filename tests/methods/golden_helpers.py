@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from conftest import load_config
 
-from comen_jax import sharding, train
-from comen_jax.data.dataset import Dataset, leave_one_out
+from comen_jax import sharding
+from comen_jax.data.dataset import Dataset
+from comen_jax.experiment import build
 
 CLASSES, DOMAINS, SIZE = 4, 3, 16
 
@@ -39,10 +40,8 @@ def made_experiment(method: str = "comen"):
   config.store_size = config.image_size = SIZE
   config.batch_size = config.eval_batch_size = 24
   config.epochs, config.stage_shares = 3, (0.34, 0.33, 0.33)
-  dataset = made_dataset()
   one = sharding.make(jax.devices()[:1])
-  split = leave_one_out(dataset, "")
-  return train.make_experiment(config, dataset, split, one)
+  return build(config, made_dataset(), one)
 
 
 def fixed_state(experiment):

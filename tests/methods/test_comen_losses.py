@@ -14,7 +14,7 @@ import pytest
 
 from comen_jax import prototypes
 from comen_jax.data.batches import Batch
-from comen_jax.methods import comen_losses as losses
+from comen_jax.methods.comen import Options, losses
 from comen_jax.nn.outputs import Outputs
 from comen_jax.nn.protogr import ProtoGR
 from comen_jax.nn.style import style_statistics
@@ -77,7 +77,7 @@ def case():
 def call(loss, case, **bound):
   state, batch, key = case
   bound = partial(loss, model=Backbone(), **bound)
-  return jax.jit(bound)(state.params, state, batch, key)
+  return jax.jit(bound)(state, batch, key)
 
 
 def softmax(x):
@@ -118,7 +118,9 @@ def test_warmup_is_cross_entropy_at_equal_probabilities(case):
 
 def test_discover_adds_entropy_and_imbalance(case):
   loss, (stats, memory, metrics) = call(
-    losses.discover_loss, case, entropy_weight=0.7, balance_weight=0.4
+    losses.discover_loss,
+    case,
+    options=Options(entropy_weight=0.7, balance_weight=0.4),
   )
   _, logits, ps = forward(case)
   loss_cls = cross_entropy(logits, case[1].label)
@@ -213,8 +215,10 @@ def test_encode_adds_both_prototype_losses(
 ):
   loss, (stats, memory, metrics) = call(
     losses.encode_loss, case, graph=ProtoGR(K, THRESHOLD),
-    protogr_weight=protogr_weight, protoccl_weight=protoccl_weight, decay=0.7,
-    temperature=0.5, normalize=True,
+    options=Options(
+      protogr_weight=protogr_weight, protoccl_weight=protoccl_weight,
+      prototype_decay=0.7, temperature=0.5,
+    ),
   )  # fmt: skip
   features, logits, ps = forward(case)
   want = {"loss_cls": cross_entropy(logits, case[1].label)}
@@ -245,13 +249,14 @@ def test_the_stored_prototypes_carry_no_gradient(case):
   """What is stored must not tie this step to the next."""
   state, batch, key = case
   loss = partial(
-    losses.encode_loss, model=Backbone(), graph=ProtoGR(K, THRESHOLD),
-    protogr_weight=0.1, protoccl_weight=0.1, decay=0.7, temperature=0.5,
-    normalize=True,
-  )  # fmt: skip
+    losses.encode_loss,
+    model=Backbone(),
+    graph=ProtoGR(K, THRESHOLD),
+    options=Options(),
+  )
 
   def stored(params):
-    _, (_, memory, _) = loss(params, state, batch, key)
+    _, (_, memory, _) = loss(state.replace(params=params), batch, key)
     return memory.prototypes.values.sum()
 
   gradient = jax.jit(jax.grad(stored))(state.params)

@@ -77,8 +77,12 @@ def one_step(experiment, number: int) -> dict[str, float]:
   state = fixed_state(experiment)
   batch = next(experiment.train_batches(0))
   view = experiment.views.train(experiment.key, batch.image)
-  (loss, aux), gradient = jax.jit(jax.value_and_grad(stage.loss, has_aux=True))(
-    state.params, state, batch.replace(image=view), experiment.key
+  batch = batch.replace(image=view)
+  of_params = lambda params: stage.loss(
+    state.replace(params=params), batch, experiment.key
+  )
+  (loss, aux), gradient = jax.jit(jax.value_and_grad(of_params, has_aux=True))(
+    state.params
   )
   layers = {**gradient["backbone"], **{
     name: tree for name, tree in gradient.items() if name != "backbone"

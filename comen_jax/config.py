@@ -1,19 +1,26 @@
-"""Checks of a config's values before anything is made or overwritten."""
+"""Checks of a config's values before anything is made or overwritten.
+
+Also the normalisation and the backbone options that a config implies.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import jax
+from ml_collections import ConfigDict
 
 from comen_jax.data.dataset import Split
 from comen_jax.errors import UserError
-from comen_jax.methods import METHODS
+from comen_jax.methods.base import split_epochs
+from comen_jax.methods.registry import METHODS
 from comen_jax.nn import BACKBONES, weights_file
 from comen_jax.nn.resnet import STYLE_AT
-from comen_jax.stage import split_epochs
 
-# Of backbones that have no choice.
+# The values of backbones that have no choice.
 _OPTIONS = {"style_at": "stem", "sdnorm_stem": True, "remat": False}
 
 
-def check(config) -> None:
+def check(config: ConfigDict) -> None:
   """Raises UserError at the first value that cannot be right."""
   _choose("method", config.method, METHODS)
   _choose("backbone", config.backbone, BACKBONES)
@@ -32,41 +39,35 @@ def check(config) -> None:
         f"{name}={config[name]} does not divide over {devices} devices:"
         f" give a multiple of {devices}, such as {below or devices}"
       )
-  stage_epochs(config)
+  candidate_epochs(config)
 
 
-def norm(config) -> str:
-  """The backbone's normalisation: as given, else the method's preset."""
+def norm(config: ConfigDict) -> str:
+  """Normalisation of the backbone: as given, else the method's preset."""
   preset = config.norm or METHODS[config.method].norm
   return BACKBONES[config.backbone].norms[0] if preset == "own" else preset
 
 
-def options(config) -> dict:
-  """What the config says of things that only some backbones have."""
+def backbone_options(config: ConfigDict) -> dict[str, Any]:
+  """Values of the keys that only some backbones have."""
   return {name: config[name] for name in BACKBONES[config.backbone].options}
 
 
-def stage_epochs(config) -> tuple[int, int, int]:
-  """Epochs of warm-up, discover, encode."""
-  shares = tuple(config.stage_shares)
-  if len(shares) != 3 or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-    raise UserError(
-      f"stage_shares={shares}: give three shares (warm-up, discover, encode)"
-      " that sum to 1"
-    )
-  if shares[-1] == 0:
-    raise UserError(
-      f"stage_shares={shares}: the last is 0, but the epoch is chosen among"
-      " those of the last stage; give it a share"
-    )
-  try:
-    return split_epochs(config.epochs, shares)
-  except ValueError as e:
-    raise UserError(f"epochs={config.epochs}: {e}; raise epochs") from e
+def method_settings(config: ConfigDict) -> Mapping[str, Any]:
+  """The config's block for its method; none means the method's defaults."""
+  return dict(config.get(config.method, {}))
+
+
+def candidate_epochs(config: ConfigDict) -> int:
+  """Number of epochs, the last ones, among which one is chosen.
+
+  It is the same for every method, so that all have equally many candidates.
+  """
+  return split_epochs(config.epochs, tuple(config.stage_shares))[-1]
 
 
 def check_split(batch_size: int, split: Split) -> None:
-  """There must be a batch to train on, and images to choose the epoch by."""
+  """Checks that there is a batch to train on and a validation image."""
   images = len(split.train_rows)
   if images < batch_size:
     raise UserError(
@@ -75,12 +76,12 @@ def check_split(batch_size: int, split: Split) -> None:
     )
   if not len(split.val_rows):
     raise UserError(
-      f"sources {', '.join(split.sources)} have no validation images: the epoch"
-      " could not be chosen; put some there"
+      f"sources {', '.join(split.sources)} have no validation images, so no"
+      " epoch can be chosen: add some"
     )
 
 
-def _check_backbone(config) -> None:
+def _check_backbone(config: ConfigDict) -> None:
   entry = BACKBONES[config.backbone]
   for name, only in _OPTIONS.items():
     if name not in entry.options and config[name] != only:
@@ -94,9 +95,9 @@ def _check_backbone(config) -> None:
       " scratch, leave it empty"
     )
   if config.pretrained:
-    weights_file.resolve(config.pretrained)  # Before the data take minutes.
+    weights_file.resolve(config.pretrained)  # Before data take minutes.
 
 
-def _choose(name: str, value: str, choices) -> None:
+def _choose(name: str, value: str, choices: Iterable[str]) -> None:
   if value not in choices:
     raise UserError(f"{name}={value!r}: choose one of {', '.join(choices)}")

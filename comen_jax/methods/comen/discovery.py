@@ -1,7 +1,7 @@
-"""Latent domains from style: cluster a portion, teach F_d the clusters.
+"""Latent domains from style: cluster a portion, then teach F_d the clusters.
 
 The paper's footnote says only that F_d "was pretrained on a portion of samples
-with pseudo domain labels"; how is a choice (README, "Choices").
+with pseudo domain labels". How this is done is our choice (docs/choices.md).
 """
 
 import itertools
@@ -12,32 +12,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import sklearn.cluster
-import sklearn.decomposition
-import sklearn.mixture
 import threadpoolctl
 from jax.experimental import multihost_utils
-from sklearn.exceptions import ConvergenceWarning
 
 from comen_jax import steps
 from comen_jax.data.sources import Sources
 from comen_jax.errors import UserError
 from comen_jax.losses import cross_entropy
 from comen_jax.nn.style import DomainPredictor
+from comen_jax.steps import FeatureStep
 from comen_jax.train_state import TrainState
 
-_HELD_OUT = 0.2  # Of the portion, to see whether F_d learned the clustering.
+_HELD_OUT = 0.2  # Share of the portion that tests whether F_d learned.
 _BATCH = 128
 _COMPONENTS = 8  # A full covariance of all 2C dimensions would overfit.
+
+
+class Pretraining(NamedTuple):
+  """How F_d is pretrained.
+
+  Attributes:
+    clustering: name of the clustering, one of `CLUSTERINGS`.
+    portion: share of the source training images that is clustered.
+    num_steps: number of Adam steps.
+    true_domains: use the true domains in place of clusters.
+  """
+
+  clustering: str
+  portion: float
+  num_steps: int
+  true_domains: bool = False
 
 
 class Pretrained(NamedTuple):
   """F_d after pretraining.
 
   Attributes:
-    params: of `DomainPredictor`.
-    mean, std: float32 [2C], of the clustered style.
-    agreement: share of held-out images where F_d finds their cluster.
+    params: parameters of `DomainPredictor`.
+    mean, std: float32 [2C], statistics of the clustered style.
+    agreement: share of held-out images for which F_d finds their cluster.
   """
 
   params: Any
@@ -49,52 +62,47 @@ class Pretrained(NamedTuple):
 def pretrain_predictor(
   state: TrainState,
   sources: Sources,
-  feature_step,
+  feature_step: FeatureStep,
   key: jax.Array,
   *,
   predictor: DomainPredictor,
-  clustering: str,
-  true_domains: bool = False,
-  portion: float,
-  num_steps: int,
+  how: Pretraining,
 ) -> Pretrained:
-  """Clusters the style of a portion of the sources, trains F_d on the clusters.
+  """Clusters the style of some source images and trains F_d on the clusters.
 
   Args:
-    state: gives the style.
-    sources: where the portion is drawn, from training rows.
-    feature_step: `steps.feature_step`, jitted.
-    key: of this stage.
+    state: the state whose backbone gives the style.
+    sources: the source images; the portion is drawn from the training rows.
+    feature_step: the jitted feature step.
+    key: random key of this stage.
     predictor: F_d.
-    clustering: "kmeans" or "gmm".
-    true_domains: take the true domains for the clusters.
-    portion: share of the training images.
-    num_steps: of Adam.
+    how: clustering, portion and number of steps.
   """
   draw_key, style_key, view_key, fit_key = jax.random.split(key, 4)
   seed = int(jax.random.randint(draw_key, (), 0, 2**31 - 1))
   rng = np.random.default_rng(seed)
   available = len(sources.train_rows)
-  count = round(portion * available)
+  count = round(how.portion * available)
   if count < predictor.num_domains:
     raise UserError(
-      f"num_domains={predictor.num_domains}: more than comen.portion={portion}"
-      f" of {available} images: lower the one or raise the other"
+      f"num_domains={predictor.num_domains} is more than the {count} images"
+      f" that comen.portion={how.portion} takes of {available}: lower"
+      " num_domains or raise comen.portion"
     )
   rows = rng.choice(sources.train_rows, count, replace=False)
   style = _styles(state, sources, feature_step, rows, style_key, False)
   mean, std = style.mean(axis=0), style.std(axis=0) + 1e-5
-  if true_domains:
+  if how.true_domains:
     labels = sources.true_domains(rows)
   else:
     labels = cluster(
-      (style - mean) / std, predictor.num_domains, clustering, seed
+      (style - mean) / std, predictor.num_domains, how.clustering, seed
     )
 
   held_out = round(_HELD_OUT * count)
   views = _styles(state, sources, feature_step, rows[held_out:], view_key, True)
   params = _fit(
-    predictor, (views - mean) / std, labels[held_out:], fit_key, num_steps
+    predictor, (views - mean) / std, labels[held_out:], fit_key, how.num_steps
   )
   agreement = 1.0
   if held_out:
@@ -110,11 +118,14 @@ def cluster(
 ) -> np.ndarray:
   """Standardised style [N, 2C] -> pseudo domain labels int32 [N].
 
-  Runs on process 0 with one thread in float64, so that labels depend on the
-  seed alone, and is broadcast to the others.
+  Process 0 clusters with one thread in float64, so that labels depend on the
+  seed alone. The other processes receive its labels.
   """
   labels = np.zeros(len(style), np.int32)
   if jax.process_index() == 0:
+    # Imported here: only training needs it, and it takes a second.
+    from sklearn.exceptions import ConvergenceWarning
+
     with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
       warnings.simplefilter("ignore", ConvergenceWarning)
       labels = _CLUSTERINGS[method](
@@ -126,16 +137,21 @@ def cluster(
 
 
 def _kmeans(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
-  model = sklearn.cluster.KMeans(num_domains, n_init=10, random_state=seed)
+  from sklearn.cluster import KMeans
+
+  model = KMeans(num_domains, n_init=10, random_state=seed)
   return model.fit_predict(style)
 
 
 def _gmm(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
+  from sklearn.decomposition import PCA
+  from sklearn.mixture import GaussianMixture
+
   components = min(_COMPONENTS, *style.shape)
   # Whitened: the mixture starts from k-means, which the largest component
-  # (brightness, as a rule) would rule otherwise.
-  pca = sklearn.decomposition.PCA(components, whiten=True, random_state=seed)
-  model = sklearn.mixture.GaussianMixture(
+  # (brightness, as a rule) would dominate otherwise.
+  pca = PCA(components, whiten=True, random_state=seed)
+  model = GaussianMixture(
     num_domains, covariance_type="full", n_init=5, reg_covar=1e-4,
     random_state=seed,
   )  # fmt: skip
@@ -149,15 +165,20 @@ CLUSTERINGS = tuple(_CLUSTERINGS)
 def predict_domains(
   predictor: DomainPredictor, params: Any, style: np.ndarray
 ) -> np.ndarray:
-  """argmax of F_d on standardised style [N, 2C] -> int [N]."""
+  """Standardised style [N, 2C] -> most probable domain of F_d, int [N]."""
   logits = predictor.apply(_variables(params, style), style)
   return np.asarray(logits).argmax(axis=1)
 
 
 def _styles(
-  state, sources: Sources, feature_step, rows, key, training_view: bool
+  state: TrainState,
+  sources: Sources,
+  feature_step: FeatureStep,
+  rows: np.ndarray,
+  key: jax.Array,
+  training_view: bool,
 ) -> np.ndarray:
-  """Style [N, 2C] in float64; each batch's view has a key of its own."""
+  """Style [N, 2C] in float64; each batch has its own key for its views."""
   number = itertools.count()
 
   def style(batch):
@@ -169,7 +190,7 @@ def _styles(
 
 
 def _variables(params: Any, style: np.ndarray) -> dict[str, Any]:
-  """F_d's variables for style that is standardised already."""
+  """Variables of F_d for a style that is already standardised."""
   width = style.shape[1]
   return {
     "params": params,
@@ -184,7 +205,7 @@ def _fit(
   key: jax.Array,
   num_steps: int,
 ) -> Any:
-  """Adam on cross-entropy for `num_steps` seeded batches -> params."""
+  """Trains F_d with Adam on cross-entropy, in seeded batches -> params."""
   init_key, batch_key = jax.random.split(key)
   style = jnp.asarray(style, jnp.float32)
   labels = jnp.asarray(labels)
