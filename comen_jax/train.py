@@ -13,22 +13,16 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from comen_jax import (
-  analysis,
-  console,
-  metrics,
-  plan,
-  provenance,
-  selection,
-)
 from comen_jax import config as config_lib
-from comen_jax.checkpointing import Checkpoints
+from comen_jax import metrics
 from comen_jax.errors import UserError
 from comen_jax.experiment import Experiment, build
 from comen_jax.methods.base import Report
-from comen_jax.plan import Unit
+from comen_jax.run import analysis, console, plan, provenance, selection
+from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.plan import Unit
+from comen_jax.run.workdir import Workdir
 from comen_jax.train_state import TrainState
-from comen_jax.workdir import Workdir
 
 _NO_CANDIDATE = -1.0  # Rank of a checkpoint that cannot be chosen.
 

@@ -11,12 +11,13 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from comen_jax import selection, steps
-from comen_jax.checkpointing import restore_part
+from comen_jax import steps
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
 from comen_jax.experiment import network, shapes
 from comen_jax.nn.backbone import Backbone
+from comen_jax.run import selection
+from comen_jax.run.checkpointing import restore_part
 from comen_jax.train_state import TrainState
 
 

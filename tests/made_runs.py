@@ -7,11 +7,11 @@ import jax
 import numpy as np
 from PIL import Image
 
-from comen_jax import analysis
-from comen_jax.checkpointing import Checkpoints
 from comen_jax.data.dataset import Dataset
 from comen_jax.experiment import build
-from comen_jax.workdir import Workdir
+from comen_jax.run import analysis
+from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.workdir import Workdir
 
 CLASSES = ("ant", "bee", "cat", "dog")
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from comen_jax import plan
 from comen_jax.errors import UserError
 from comen_jax.methods.base import Stage, split_epochs
+from comen_jax.run import plan
 from comen_jax.steps import freeze
 
 

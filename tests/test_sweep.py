@@ -18,7 +18,7 @@ from comen_jax import grid, sweep
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json
 from comen_jax.ledger import Ledger
-from comen_jax.workdir import check_config
+from comen_jax.run.workdir import check_config
 
 ROOT = pathlib.Path(__file__).parents[1]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from comen_jax import metrics, predict, sharding, steps, train
-from comen_jax.checkpointing import Checkpoints
 from comen_jax.errors import UserError
 from comen_jax.experiment import build
-from comen_jax.workdir import Workdir
+from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.workdir import Workdir
 
 FILES = ("config.json", "metrics.jsonl", "result.json", "analysis.npz")
 KEYS = (

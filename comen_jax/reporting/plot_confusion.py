@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from comen_jax import figures
 from comen_jax.reporting.plot_theme import WIDTH, Theme
+from comen_jax.run import figures
 
 MAX_NAMED = 20  # Classes; beyond, names would lie on one another.
 

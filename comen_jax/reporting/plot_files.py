@@ -16,9 +16,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
 
-from comen_jax import figures
 from comen_jax.reporting.document import Picture
 from comen_jax.reporting.plot_theme import DARK, DPI, LIGHT, Theme
+from comen_jax.run import figures
 
 _KEY = "comen_jax"  # Of the PNG's text that holds the hash.
 

@@ -3,9 +3,9 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from comen_jax import figures
 from comen_jax.reporting.document import Cell
 from comen_jax.reporting.plot_theme import WIDTH, Theme
+from comen_jax.run import figures
 
 _COLUMNS = 12
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from comen_jax import selection
 from comen_jax.metrics import EvalMetrics
+from comen_jax.run import selection
 
 
 def _record(epoch, val, target=None, **more):

@@ -13,7 +13,7 @@ import jax
 from tqdm import tqdm
 
 from comen_jax.experiment import Experiment
-from comen_jax.plan import Unit
+from comen_jax.run.plan import Unit
 
 
 def say(text: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from comen_jax import figures
+from comen_jax.run import figures
 
 
 def _arrays(names):

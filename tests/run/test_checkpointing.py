@@ -7,9 +7,10 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from comen_jax import selection, sharding
-from comen_jax.checkpointing import Checkpoints
+from comen_jax import sharding
 from comen_jax.metrics import EvalMetrics
+from comen_jax.run import selection
+from comen_jax.run.checkpointing import Checkpoints
 
 
 def _state(value=0.0):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from comen_jax.errors import BusyError, UserError
-from comen_jax.workdir import Workdir
+from comen_jax.run.workdir import Workdir
 
 CONFIG = {
   "method": "comen",

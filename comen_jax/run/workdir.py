@@ -16,9 +16,9 @@ import jax
 import numpy as np
 import tensorboardX
 
-from comen_jax import analysis, figures
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json, write_text
+from comen_jax.run import analysis, figures
 
 # A run may move its data and change how it logs; nothing else.
 _FREE_KEYS = ("data_dir", "logging")
