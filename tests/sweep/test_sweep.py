@@ -14,11 +14,12 @@ import time
 import pytest
 from conftest import load_config
 
-from comen_jax import grid, sweep
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json
-from comen_jax.ledger import Ledger
 from comen_jax.run.workdir import check_config
+from comen_jax.sweep import __main__ as sweep
+from comen_jax.sweep import grid
+from comen_jax.sweep.ledger import Ledger
 
 ROOT = pathlib.Path(__file__).parents[1]
 

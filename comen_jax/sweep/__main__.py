@@ -24,12 +24,13 @@ import jax
 from absl import app, flags
 
 from comen_jax import config as config_lib
-from comen_jax import config_flag, data, grid, train
+from comen_jax import config_flag, data, train
 from comen_jax.errors import BusyError, UserError, command_line
 from comen_jax.files import write_text
-from comen_jax.ledger import Ledger
 from comen_jax.run import console
 from comen_jax.run.workdir import check_config, read_result
+from comen_jax.sweep import grid
+from comen_jax.sweep.ledger import Ledger
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; needed.")

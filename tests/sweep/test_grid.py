@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from conftest import load_config
 
-from comen_jax import grid, rows, settings
+from comen_jax import rows, settings
 from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
 from comen_jax.methods.base import split_epochs
+from comen_jax.sweep import grid
 
 
 @pytest.fixture
