@@ -7,9 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from comen_jax import metrics, predict, sharding, steps, train
+from comen_jax import metrics, sharding, steps, train
 from comen_jax.errors import UserError
 from comen_jax.experiment import build
+from comen_jax.predict import __main__ as predict
 from comen_jax.run.checkpointing import Checkpoints
 from comen_jax.run.workdir import Workdir
 

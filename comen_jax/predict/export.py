@@ -10,8 +10,8 @@ import numpy as np
 
 from comen_jax.errors import UserError
 from comen_jax.files import write_bytes, write_text
+from comen_jax.predict.trained import Trained
 from comen_jax.train_state import TrainState
-from comen_jax.trained import Trained
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 

@@ -14,9 +14,11 @@ import pytest
 from conftest import ROOT, load_config
 from made_runs import CLASSES, fingerprint, made_run, save_rows
 
-from comen_jax import export, network, predict
+from comen_jax import network
+from comen_jax.predict import __main__ as predict
+from comen_jax.predict import export
+from comen_jax.predict.trained import Trained
 from comen_jax.train_state import TrainState
-from comen_jax.trained import Trained
 
 
 @pytest.fixture(scope="module")

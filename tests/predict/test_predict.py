@@ -15,9 +15,11 @@ import pytest
 from conftest import ROOT, load_config
 from made_runs import CLASSES, fingerprint, made_run, save_rows
 
-from comen_jax import predict, sharding, trained
+from comen_jax import sharding
 from comen_jax.errors import UserError
 from comen_jax.metrics import probabilities
+from comen_jax.predict import __main__ as predict
+from comen_jax.predict import trained
 
 
 @pytest.fixture(scope="module")

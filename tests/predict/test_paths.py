@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from comen_jax.data import paths
 from comen_jax.errors import UserError
+from comen_jax.predict import paths
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-from comen_jax import export, sharding, trained
-from comen_jax.data import paths, pictures
+from comen_jax import sharding
+from comen_jax.data import pictures
 from comen_jax.errors import Parser, UserError, command_line
-from comen_jax.predictions import FORMATS, Header, Prediction
+from comen_jax.predict import export, paths, trained
+from comen_jax.predict.formats import FORMATS, Header, Prediction
 
 
 def main(argv: list[str]) -> int:
