@@ -1,4 +1,4 @@
-"""What a report needs of a run, so that it needs neither model nor data."""
+"""Arrays of a finished run, so that a report needs neither model nor data."""
 
 import pathlib
 from collections.abc import Callable
@@ -18,20 +18,23 @@ _THUMBNAIL_SIZE = 64  # Pixels at most.
 def analyse(
   outputs: Callable[[np.ndarray], Outputs], dataset: Dataset, split: Split
 ) -> dict[str, np.ndarray]:
-  """Arrays of `analysis.npz`.
+  """Computes the arrays of `analysis.npz`.
 
   Args:
-    outputs: rows [n] -> the chosen network's outputs [n, ...], evaluation view.
-    dataset: all rows.
-    split: sources and target.
+    outputs: rows [n] -> outputs [n, ...] of the chosen network, on the
+      evaluation view.
+    dataset: all rows of the data set.
+    split: rows of sources and target.
 
   Returns:
-    confusion [K, K] of the target (true class, prediction); of at most 2,000
-    images, half of them target, half source validation: features, class,
-    domain, prediction, probs (latent, [n, M], absent without SDNorm); per
-    latent domain the most certain source images (thumbnails
-    [M, 24, s, s, 3], thumbnail_probs [M, 24]) and its contingency with true
-    domains [M, domains]; names.
+    confusion: [K, K], target images by true class and prediction.
+    features, class, domain, prediction, probs: of at most 2,000 images, half
+      target and half source validation; probs are the latent domains' [n, M],
+      absent without SDNorm.
+    thumbnails, thumbnail_probs: [M, 24, s, s, 3] and [M, 24], the most certain
+      source images of each latent domain.
+    contingency: [M, domains], source images by latent and true domain.
+    class_names, domain_names, target: names.
   """
   target = outputs(split.target_rows)
   prediction = target.logits.argmax(axis=1)
@@ -63,7 +66,7 @@ def analyse(
 
 
 def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
-  """Writes the arrays by rename."""
+  """Writes the arrays; a reader sees the old file or the new one."""
   draft = path.with_name(f".{path.name}")
   with open(draft, "wb") as f:
     np.savez_compressed(f, **arrays)
@@ -75,7 +78,7 @@ def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
   logits = outputs(rows).domain_logits
   probs = probabilities(logits)
   found = probs.argmax(axis=1)
-  # Probabilities of the most certain are all 1; log-odds still tell them apart.
+  # The most certain images all have probability 1; log-odds still differ.
   ranked = np.sort(logits, axis=1)
   margin = ranked[:, -1] - ranked[:, -2] if len(ranked[0]) > 1 else ranked[:, 0]
   num_domains = probs.shape[1]
@@ -99,7 +102,7 @@ def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
 
 
 def _spread(count: int) -> np.ndarray:
-  """Up to half of `MAX_FEATURES` indices, evenly over `count`."""
+  """At most `MAX_FEATURES` / 2 indices, spread evenly over `count`."""
   return np.unique(
     np.linspace(0, count - 1, min(count, MAX_FEATURES // 2)).astype(int)
   )

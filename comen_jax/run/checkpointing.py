@@ -1,7 +1,7 @@
-"""Orbax checkpoints, numbered by how many units of work are done.
+"""Orbax checkpoints, numbered by the units of work that are done.
 
-A unit is one `prepare` or one epoch. Training steps cannot number checkpoints:
-the state before and after a `prepare` has the same step.
+A unit is one `prepare` or one epoch. The step number would not do: the states
+before and after a `prepare` have the same step.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ State = TypeVar("State")
 
 
 class Checkpoints:
-  """The newest two checkpoints and the best one, saved asynchronously."""
+  """Keeps the newest two checkpoints and the best one; saves in background."""
 
   def __init__(self, directory: pathlib.Path):
     policy = preservation_policy.AnyPreservationPolicy(
@@ -28,49 +28,52 @@ class Checkpoints:
       directory.absolute(),  # A relative path fails at save.
       options=ocp.CheckpointManagerOptions(
         preservation_policy=policy,
-        # Only says that ranks are to be stored, so that a later start knows
-        # them. With `max_to_keep` it would delete the newest checkpoint.
+        # This only stores the ranks, so that a later start knows them. With
+        # `max_to_keep` it would delete the newest checkpoint.
         best_fn=_rank,
         enable_async_checkpointing=True,
       ),
     )
 
   def latest(self) -> int:
-    """Units done at the newest whole checkpoint, 0 without one."""
+    """Units done at the newest complete checkpoint; 0 if there is none."""
     return self._manager.latest_step() or 0
 
   def save(self, units: int, state: State, rank: float) -> None:
-    """Saves in the background.
+    """Saves a checkpoint in the background.
 
     Args:
-      units: units of work done.
+      units: number of units of work done.
       state: the train state.
-      rank: the greatest is kept; -1 for what is not up for selection.
+      rank: rank of the checkpoint, the greatest is kept; -1 if this epoch
+        cannot be chosen.
     """
     self._manager.save(
       units, args=ocp.args.StandardSave(state), metrics={"rank": rank}
     )
 
   def restore(self, units: int, like: State) -> State:
-    """The state after that many units, placed as the arrays of `like` are."""
+    """Restores the state after `units` units, sharded like `like`."""
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
     return self._manager.restore(units, args=ocp.args.StandardRestore(abstract))
 
   def wait(self) -> None:
+    """Waits until the last checkpoint is on disk."""
     self._manager.wait_until_finished()
 
   def close(self) -> None:
+    """Waits, then frees what Orbax holds."""
     self._manager.close()
 
 
 def restore_part(directory: pathlib.Path, units: int, like: State) -> State:
-  """Those leaves of a checkpoint that `like` has; nothing is written.
+  """Restores the leaves of a checkpoint that `like` has; writes nothing.
 
   Args:
-    directory: of the checkpoints.
-    units: units of work done.
-    like: dicts as the state's, of `jax.ShapeDtypeStruct` with a sharding. The
-      devices that saved need not be there.
+    directory: folder of the checkpoints.
+    units: number of units of work done.
+    like: nested dicts like the state, with `jax.ShapeDtypeStruct` leaves that
+      have a sharding. The devices that saved the checkpoint may be absent.
   """
   with ocp.PyTreeCheckpointer() as checkpointer:
     return checkpointer.restore(

@@ -1,4 +1,4 @@
-"""Where a result comes from: code, libraries, devices, command."""
+"""Where a result comes from: command, code, libraries and devices."""
 
 import importlib.metadata
 import pathlib
@@ -17,6 +17,7 @@ _PACKAGES = (
 
 
 def collect() -> dict[str, Any]:
+  """Collects what `result.json` says about the origin of a run."""
   devices = jax.devices()
   return {
     "command": _command(),
@@ -31,14 +32,17 @@ def collect() -> dict[str, Any]:
 
 
 def _command() -> str:
-  """To be typed again; without the path of this checkout."""
+  """The command as it was typed, without the path of this checkout."""
   spec = getattr(sys.modules["__main__"], "__spec__", None)
-  program = f"python -m {spec.name}" if spec else sys.argv[0]
+  program = sys.argv[0]
+  if spec:
+    # `python -m package` runs the module package.__main__.
+    program = f"python -m {spec.name.removesuffix('.__main__')}"
   return f"{program} {shlex.join(sys.argv[1:])}".strip()
 
 
 def _commit() -> str:
-  """The checkout's commit, "-dirty" if it was changed, "" outside of git."""
+  """The checkout's commit; "-dirty" if files changed; "" outside of git."""
   folder = pathlib.Path(__file__).parent
   command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
   try:

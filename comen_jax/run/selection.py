@@ -1,7 +1,7 @@
-"""Which epoch is chosen, and the figures of a run under each rule.
+"""Which epoch is chosen, and the accuracies of a run under each rule.
 
-The rule is source validation; the target's accuracy at the last epoch and at
-its own best (`oracle`, which looks at the target) stand beside it.
+Source validation chooses the epoch. Results also give the target's accuracy at
+the last epoch and at its own best epoch (`oracle`, which looks at the target).
 """
 
 from typing import Any
@@ -12,26 +12,27 @@ _LATENT = ("nmi_domain", "nmi_class", "effective_domains", "domain_sizes")
 
 
 def rank(val: EvalMetrics, epoch: int) -> float:
-  """Orders checkpoints: correct validation answers, ties to the later.
+  """Orders checkpoints by correct validation answers; the later wins a tie.
 
-  Correct answers are whole numbers, so the fraction only settles ties.
+  The number of correct answers is whole, so the fraction only settles ties.
   """
   return float(val.accuracy.total) + epoch / (epoch + 1)
 
 
 def accuracy(values: EvalMetrics) -> float:
+  """Share of correct answers."""
   return float(values.accuracy.total) / float(values.accuracy.count)
 
 
 def best(records: list[dict[str, Any]]) -> dict[str, Any]:
-  """The record of the chosen epoch."""
+  """Returns the record of the chosen epoch."""
   return max(
     _candidates(records), key=lambda r: (r["val_accuracy"], r["epoch"])
   )
 
 
 def figures_of(records: list[dict[str, Any]]) -> dict[str, Any]:
-  """The accuracies under each rule, and the last report on latent domains."""
+  """Accuracies under each rule, and the last report on latent domains."""
   candidates = _candidates(records)
   chosen, last = best(records), candidates[-1]
   reports = [r for r in records if "domain_sizes" in r]

@@ -1,7 +1,7 @@
 """The files of a run: config.json, metrics.jsonl, result.json, TensorBoard.
 
-Everything that a later start reads is written by rename or flushed to disk
-before the checkpoint that vouches for it, so SIGKILL at any moment is safe.
+What a later start reads is renamed into place, or is on disk before the
+checkpoint that relies on it. So SIGKILL at any moment is safe.
 """
 
 import errno
@@ -20,7 +20,7 @@ from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json, write_text
 from comen_jax.run import analysis, figures
 
-# A run may move its data and change how it logs; nothing else.
+# A run may move its data and change its logging, nothing else.
 _FREE_KEYS = ("data_dir", "logging")
 
 
@@ -29,16 +29,16 @@ class Workdir:
 
   Attributes:
     path: the folder.
-    records: what metrics.jsonl holds, one dict per unit of work.
+    records: contents of metrics.jsonl, one dict per unit of work.
   """
 
   def __init__(self, path: str, config: dict[str, Any], data: dict[str, Any]):
-    """Opens or makes the folder.
+    """Opens the folder, or makes it.
 
     Args:
       path: the folder.
-      config: the run's config; must be the folder's own but for free keys.
-      data: data set, target and manifest hash; likewise.
+      config: the run's config; it must equal the folder's, except free keys.
+      data: data set, target, manifest and weights; they must be equal too.
     """
     self.path = pathlib.Path(path).absolute()
     self.records: list[dict[str, Any]] = []
@@ -58,26 +58,26 @@ class Workdir:
     return self.path / "checkpoints"
 
   def result(self) -> dict[str, Any] | None:
-    """result.json of a finished run, else None."""
+    """Reads result.json of a finished run; None if it is not finished."""
     return read_result(self.path)
 
   def lock(self) -> None:
-    """Keeps other processes from training here; BusyError if one does."""
+    """Locks the folder; raises BusyError if another process trains here."""
     if self._primary:
-      # At the latest when a run that failed is forgotten.
+      # Unlocked at the latest when the object of a failed run is freed.
       self._unlock = weakref.finalize(self, os.close, _lock(self.path))
 
   def resume(self, units: int, step: int, tensorboard: bool) -> None:
-    """Cuts the log back to the first `units` units of work and opens it."""
+    """Cuts the log back to its first `units` records and opens it."""
     place = self.path / "metrics.jsonl"
     if place.exists():
       lines = place.read_text().splitlines()
-      # A line cut off by a kill can only be beyond the restored unit.
+      # A kill can only cut a line beyond the restored unit.
       self.records = [json.loads(line) for line in lines[:units]]
     if len(self.records) < units:
       raise UserError(
-        f"{place} has {len(self.records)} records, its checkpoint {units}: the"
-        " log was cut from outside; put it back or start in another --workdir"
+        f"{place} has {len(self.records)} records, but the checkpoint needs"
+        f" {units}: put the log back, or start in another --workdir"
       )
     if self._primary:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
@@ -88,7 +88,7 @@ class Workdir:
         )
 
   def log(self, record: dict[str, Any]) -> None:
-    """Appends a unit's record; on disk when this returns."""
+    """Appends the record of a unit; it is on disk when this returns."""
     self.records.append(record)
     if not self._primary:
       return
@@ -104,7 +104,7 @@ class Workdir:
       self._writer.flush()
 
   def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
-    """Writes what a report needs, and what people would rather look at."""
+    """Writes analysis.npz for reports, and the figures."""
     if self._primary:
       analysis.save(self.path / "analysis.npz", arrays)
       figures.confusion(self.path / "confusion.png", arrays, title)
@@ -112,24 +112,25 @@ class Workdir:
         figures.latent_domains(self.path / "latent_domains.png", arrays)
 
   def finish(self, result: dict[str, Any]) -> None:
-    """Writes result.json, which says that the run is done."""
+    """Writes result.json, which marks the run as finished."""
     if self._primary:
       write_json(self.path / "result.json", result)
 
   def close(self) -> None:
+    """Closes the log and unlocks the folder."""
     if self._writer:
       self._writer.close()
     self._unlock()
 
 
 def read_result(path: pathlib.Path) -> dict[str, Any] | None:
-  """result.json of a finished run in `path`, else None."""
+  """Reads result.json of the run in `path`; None if it is not finished."""
   place = path / "result.json"
   return json.loads(place.read_text()) if place.exists() else None
 
 
 def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-  """Raises UserError if `path` is a run of another config."""
+  """Raises UserError if `path` holds a run of another config."""
   place = path / "config.json"
   if place.exists():
     old = json.loads(place.read_text())
@@ -138,10 +139,11 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
 
 
 def _lock(path: pathlib.Path) -> int:
-  """An open file's number; no other process can lock it until it is closed.
+  """Locks the folder's lock file -> its descriptor; closing it unlocks.
 
-  The system frees it with the process, however that ends, and on most shared
-  file systems it holds between hosts; where there are no locks, none is held.
+  The system unlocks it when the process ends, however it ends. On most shared
+  file systems the lock also holds between hosts. A file system without locks
+  gives none.
   """
   file = os.open(path / ".lock", os.O_RDWR | os.O_CREAT)
   try:

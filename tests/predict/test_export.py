@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT, load_config
 from made_runs import CLASSES, fingerprint, made_run, save_rows
 
-from comen_jax import network
+from comen_jax import experiment as experiment_lib
 from comen_jax.predict import __main__ as predict
 from comen_jax.predict import export
 from comen_jax.predict.trained import Trained
@@ -109,8 +109,8 @@ def test_backbones_lower_for_every_platform(backbone, dtype):
   """Weights as shapes: those of AlexNet would take a gigabyte."""
   config = load_config("pacs:quick")
   config.backbone, config.dtype = backbone, dtype
-  model, views = network.build_network(config, 4)
-  _, variables = network.shapes(model, config.image_size)
+  model, views = experiment_lib.network(config, 4)
+  _, variables = experiment_lib.shapes(model, config.image_size)
   state = TrainState(
     {"backbone": variables["params"]}, variables["batch_stats"], (), (), ()
   )

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from conftest import load_config
 
-from comen_jax import rows, settings
+from comen_jax import config as config_lib
+from comen_jax import rows
 from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
 from comen_jax.methods.base import split_epochs
@@ -48,7 +49,7 @@ def test_ablation_is_the_papers_eight_rows_and_our_controls(config, dataset):
   runs = grid.make(config, dataset, "b", "0", "ablation")
   parts = [
     (
-      settings.norm(r.config),
+      config_lib.norm(r.config),
       r.config.method == "comen" and r.config.comen.protogr,
       r.config.method == "comen" and r.config.comen.protoccl,
       r.config.comen.true_domains,
