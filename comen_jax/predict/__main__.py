@@ -1,4 +1,4 @@
-"""Class and latent domain of pictures, by the network of a finished run:
+"""Predicts class and latent domain of images with a finished run.
 
     python -m comen_jax.predict --run runs/first photos/
 
@@ -22,10 +22,12 @@ from comen_jax.predict.formats import FORMATS, Header, Prediction
 
 
 def main(argv: list[str]) -> int:
-  """Returns the exit code: 1 if a picture was skipped."""
+  """Runs the command -> exit code, 1 if an image was skipped."""
   args = _parser().parse_intermixed_args(argv)
   if not (args.images or args.export):
-    raise UserError("no pictures: name files, folders or patterns, or --export")
+    raise UserError(
+      "no images: name files, folders or patterns, or give --export"
+    )
   if args.batch_size < 1:
     raise UserError(f"--batch_size={args.batch_size}: give 1 or more")
   place = export.check_place(args.export) if args.export else None
@@ -47,7 +49,7 @@ def main(argv: list[str]) -> int:
   header = Header(names, network.class_names, network.num_domains)
   _write(FORMATS[args.format](header, rows))
   if bad:
-    _tell(f"{len(bad):,} of {len(names):,} pictures were skipped")
+    _tell(f"{len(bad):,} of {len(names):,} images were skipped")
   return 1 if bad else 0
 
 
@@ -58,14 +60,14 @@ def predict(
   shardings: sharding.Shardings,
   skip: Callable[[UserError], None],
 ) -> Iterator[Prediction]:
-  """Predictions in the order of `names`, decoded as they are needed.
+  """Predicts images in the order of `names`, decoding them batch by batch.
 
   Args:
-    network: of a run.
-    names: paths of pictures.
-    batch_size: most pictures that the network sees at once.
-    shardings: pictures are split over its devices.
-    skip: is told what is wrong with a picture that has no prediction.
+    network: the trained network.
+    names: paths of images.
+    batch_size: greatest number of images that the network sees at once.
+    shardings: shardings that split a batch over the devices.
+    skip: called with the error of an image that cannot be predicted.
   """
   step = jax.jit(
     network.function(),
@@ -73,7 +75,7 @@ def predict(
     out_shardings=shardings.replicated,
   )
   devices = shardings.mesh.size
-  # One size, so that there is one compilation.
+  # All batches have one size, so that the network is compiled once.
   batch_size = -(-min(batch_size, len(names)) // devices) * devices
   batch = np.zeros((batch_size, network.size, network.size, 3), np.uint8)
   inside: list[str] = []
@@ -105,61 +107,61 @@ def _tell(text: str) -> None:
 
 
 def _write(parts: Iterator[str]) -> None:
-  """To standard output, never through the progress bar."""
-  # A name that is no text goes out as the bytes that it is.
+  """Writes to standard output without breaking the progress bar."""
+  # A file name that is not valid text is written as its bytes.
   sys.stdout.reconfigure(errors="surrogateescape")
   try:
     for part in parts:
       tqdm.write(part, file=sys.stdout, end="")
     sys.stdout.flush()
-  except BrokenPipeError:  # `| head` has seen enough.
+  except BrokenPipeError:  # The reader, such as `| head`, has stopped.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
   parser = Parser(
     prog="python -m comen_jax.predict",
-    description="Class and latent domain of pictures, by the network of a"
-    " finished run: that of the epoch which source validation chose.",
-    epilog="A picture that cannot be read is named and skipped; the exit code"
+    description="Predicts class and latent domain of images with a finished"
+    " run. The network is that of the epoch which source validation chose.",
+    epilog="An image that cannot be read is named and skipped; the exit code"
     " is then 1. Bad flags, a run that is not finished, and a folder or"
-    " pattern without pictures are an error, exit code 2.",
+    " pattern without images end with exit code 2.",
     allow_abbrev=False,
   )
   parser.add_argument(
     "images",
     nargs="*",
-    help='files; folders, with all below them; quoted patterns, "a/**/*.jpg";'
-    " @list.txt, a text file with one of these a line; - for such lines from"
-    " standard input",
+    help="files; folders (with their sub-folders); quoted patterns such as"
+    ' "a/**/*.jpg"; @list.txt for a text file with one of these per line; - for'
+    " such lines on standard input",
   )
-  parser.add_argument("--run", required=True, help="the run's folder")
+  parser.add_argument("--run", required=True, help="folder of the run")
   form = parser.add_mutually_exclusive_group()
   form.add_argument(
     "--json",
     dest="format",
     action="store_const",
     const="json",
-    help="an array of objects, with the probabilities of all classes",
+    help="print a JSON array with the probabilities of all classes",
   )
   form.add_argument(
     "--csv",
     dest="format",
     action="store_const",
     const="csv",
-    help="the table's columns (d0, d1, ... are the latent domains)",
+    help="print CSV (d0, d1, ... are the latent domains)",
   )
   parser.add_argument(
     "--export",
     metavar="FILE",
-    help="write the network for jax.export, without any of our code; names of"
-    " classes go to FILE.json; needs no pictures",
+    help="write the network as a jax.export file that needs no comen_jax;"
+    " FILE.json gets the class names. No images are needed",
   )
   parser.add_argument(
     "--batch_size",
     type=int,
     default=64,
-    help="most pictures at once, over all devices (default: 64)",
+    help="greatest number of images at once, over all devices (default: 64)",
   )
   parser.set_defaults(format="table")
   return parser

@@ -1,4 +1,4 @@
-"""A trained network as one file that needs jax and nothing of ours."""
+"""Exports a trained network as one file that needs jax, but no comen_jax."""
 
 import json
 import pathlib
@@ -17,24 +17,24 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def check_place(path: str) -> pathlib.Path:
-  """Where the artefact goes; before anything takes long."""
+  """Checks where the file goes, before anything takes long."""
   place = pathlib.Path(path).expanduser()
   if place.is_dir():
-    raise UserError(f"--export {path} is a folder: give a file's name")
+    raise UserError(f"--export {path} is a folder: give the name of a file")
   if not place.parent.is_dir():
     raise UserError(f"--export {path}: there is no folder {place.parent}")
   return place
 
 
 def export(trained: Trained, place: pathlib.Path) -> pathlib.Path:
-  """Writes the artefact, and what it cannot say to `<place>.json` beside it.
+  """Writes the exported network, and a description to `<place>.json`.
 
-  The artefact maps uint8 [b, S, S, 3], any b, to a dict of
-  probabilities [b, K] and, with SDNorm, domain_probabilities [b, M]. View and
+  The network maps uint8 [b, S, S, 3], any b, to a dict of probabilities [b, K]
+  and, with SDNorm, domain_probabilities [b, M]. The evaluation view and the
   weights are inside.
 
   Returns:
-    The place of the second file: class names, S, M, the run's measurements.
+    The path of the description: class names, S, M and the run's `measured`.
   """
   artefact = serialise(trained)
   about = {
@@ -47,7 +47,7 @@ def export(trained: Trained, place: pathlib.Path) -> pathlib.Path:
   }
   beside = place.with_name(f"{place.name}.json")
   try:
-    # The artefact last: where it is, its names are.
+    # The network comes last: wherever it is, its description is too.
     write_text(beside, json.dumps(about, indent=2) + "\n")
     write_bytes(place, artefact)
   except OSError as e:
@@ -56,14 +56,14 @@ def export(trained: Trained, place: pathlib.Path) -> pathlib.Path:
 
 
 def serialise(trained: Trained) -> bytearray:
-  """The artefact's bytes."""
-  # As numpy, so that no device and no mesh of this machine is written down.
+  """Returns the bytes of the exported network."""
+  # As numpy: the file must not name a device or mesh of this machine.
   state = jax.device_get(trained.state)
   function = trained.function()
 
   def closed(images: jax.Array) -> dict[str, jax.Array]:
-    # Without the barrier, weights are rounded to bfloat16 or laid out anew when
-    # the artefact is compiled: slowly, and to other probabilities.
+    # Without the barrier, the compiler would fold the weights: that is slow
+    # and gives other probabilities.
     return function(jax.lax.optimization_barrier(state), images)
 
   return lower(closed, trained.size).serialize()
@@ -72,12 +72,12 @@ def serialise(trained: Trained) -> bytearray:
 def lower(
   function: Callable, size: int, *state: TrainState
 ) -> jax.export.Exported:
-  """For every platform, whichever there is here; the batch size is free.
+  """Lowers `function` for every platform; the batch size stays free.
 
   Args:
-    function: of (*state, images).
-    size: S of images, uint8 [b, S, S, 3].
-    state: shapes, where weights are not to be inside.
+    function: a function of (*state, images).
+    size: side S of the images, uint8 [b, S, S, 3].
+    state: shapes of the weights, if they are arguments of `function`.
   """
   (batch,) = jax.export.symbolic_shape("b")
   images = jax.ShapeDtypeStruct((batch, size, size, 3), np.uint8)

@@ -1,4 +1,4 @@
-"""Predictions as text: a table, JSON or CSV, row by row as they come."""
+"""Writes predictions as a table, JSON or CSV, one by one."""
 
 import csv
 import io
@@ -10,13 +10,15 @@ import numpy as np
 
 
 class Prediction(NamedTuple):
+  """The probabilities of one image."""
+
   picture: str
   probabilities: np.ndarray  # [K]
   domain_probabilities: np.ndarray  # [M]; M = 0 without SDNorm
 
 
 class Header(NamedTuple):
-  """What is known before the first prediction."""
+  """What is known before the first prediction: names and columns."""
 
   pictures: Sequence[str]
   class_names: Sequence[str]
@@ -29,7 +31,7 @@ class Header(NamedTuple):
 
 
 def as_table(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:
-  """Aligned columns; probabilities to four digits."""
+  """Writes aligned columns; probabilities have four digits."""
   wide = lambda names, title: max(map(len, [*names, title]))
   widths = (
     wide(header.pictures, "picture"),
@@ -47,17 +49,17 @@ def as_table(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:
 
 
 def as_csv(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:
-  """The same columns, under their names, with all digits."""
+  """Writes the same columns with a header line and all digits."""
   yield _csv_line(header.columns)
   for row in rows:
     yield _csv_line(_cells(header, row))
 
 
 def as_json(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:
-  """One array with an object for each picture.
+  """Writes one array with an object for each image.
 
-  Beside the table's columns it has the probabilities of all classes; those of
-  latent domains are absent without SDNorm.
+  It has the table's columns and the probabilities of all classes. Without
+  SDNorm there are no probabilities of latent domains.
   """
   before = "[\n"
   for row in rows:
@@ -81,7 +83,7 @@ FORMATS = {"table": as_table, "csv": as_csv, "json": as_json}
 
 
 def _cells(header: Header, row: Prediction) -> list:
-  """The columns of a row."""
+  """The cells of a prediction's line."""
   best = int(row.probabilities.argmax())
   numbers = _numbers(row.probabilities)
   return [
@@ -93,7 +95,7 @@ def _cells(header: Header, row: Prediction) -> list:
 
 
 def _numbers(values: np.ndarray) -> list[float]:
-  """With the digits that float32 has, not those that float64 would add."""
+  """Numbers with the digits of float32; float64 would add false ones."""
   return [float(str(value)) for value in np.float32(values)]
 
 

@@ -1,4 +1,4 @@
-"""Pictures that a command line names: files, folders, patterns and lists."""
+"""Finds the images that a command line names."""
 
 import glob
 import os

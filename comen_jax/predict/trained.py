@@ -1,4 +1,4 @@
-"""The chosen network of a finished run, from the run's folder alone."""
+"""Loads the chosen network of a finished run from the run's folder alone."""
 
 import json
 import pathlib
@@ -22,15 +22,15 @@ from comen_jax.train_state import TrainState
 
 
 class Trained(NamedTuple):
-  """Network, weights, and what is needed to use and to name them.
+  """A trained network and what is needed to use it.
 
   Attributes:
     model: the backbone.
-    views: what it sees of a stored picture.
-    state: parameters and running statistics; no memory, no optimiser.
-    class_names: of the probabilities.
-    size: S, the side of the squares that pictures are decoded to.
-    measured: of result.json.
+    views: how decoded images become inputs of the network.
+    state: parameters and running statistics, without memory and optimiser.
+    class_names: names of the classes.
+    size: side S of the squares that images are decoded to.
+    measured: the `measured` part of result.json.
   """
 
   model: Backbone
@@ -42,11 +42,11 @@ class Trained(NamedTuple):
 
   @property
   def num_domains(self) -> int:
-    """Latent domains, 0 without SDNorm."""
+    """Number of latent domains, 0 without SDNorm."""
     return self.model.num_domains if self.model.norm == "sdnorm" else 0
 
   def function(self) -> Callable[..., dict[str, jax.Array]]:
-    """`probabilities` of (state, images), the rest of it bound."""
+    """`probabilities` as a function of (state, images)."""
     return partial(probabilities, model=self.model, views=self.views)
 
 
@@ -55,7 +55,7 @@ def probabilities(
 ) -> dict[str, jax.Array]:
   """uint8 [B, S, S, 3] -> probabilities [B, K], domain_probabilities [B, M].
 
-  The evaluation view, as in training; no domains without SDNorm.
+  Images get the evaluation view. Without SDNorm there are no domains.
   """
   outputs = steps.predict(model, state, views.evaluate(images))
   found = {"probabilities": jax.nn.softmax(outputs.logits)}
@@ -65,14 +65,13 @@ def probabilities(
 
 
 def load(path: str, sharding: jax.sharding.Sharding) -> Trained:
-  """The network that source validation chose.
+  """Loads the network that source validation chose.
 
-  Neither the data set nor pretrained weights are asked for, and nothing is
-  written.
+  This needs neither the data set nor pretrained weights, and writes nothing.
 
   Args:
-    path: the run's folder.
-    sharding: of the weights, whatever devices the run was trained on.
+    path: folder of the run.
+    sharding: sharding of the weights; the devices of training do not matter.
   """
   run = pathlib.Path(path).expanduser().absolute()
   _check(path, run)
@@ -92,7 +91,8 @@ def load(path: str, sharding: jax.sharding.Sharding) -> Trained:
   ) as e:  # fmt: skip
     reason = " ".join(str(e).split())
     raise UserError(
-      f"{path} is damaged, or of another version of comen_jax: {reason}"
+      f"{path} is damaged, or was made by another version of comen_jax:"
+      f" {reason}"
     ) from e
   return Trained(
     model=model,
@@ -106,16 +106,18 @@ def load(path: str, sharding: jax.sharding.Sharding) -> Trained:
 
 def _check(path: str, run: pathlib.Path) -> None:
   if not run.is_dir():
-    raise UserError(f"{path}: there is no such folder; give that of a run")
+    raise UserError(
+      f"{path}: there is no such folder; give the folder of a run"
+    )
   if not (run / "config.json").exists():
     raise UserError(
       f"{path} is not a run: it has no config.json; give the --workdir of a"
-      " training"
+      " finished training"
     )
   if not (run / "result.json").exists():
     raise UserError(
-      f"{path} is not finished, its epoch is not chosen yet: give its training"
-      " command again, which goes on from where it stopped"
+      f"{path} is not finished, so no epoch is chosen yet: give its training"
+      " command again, which resumes it"
     )
 
 
@@ -128,10 +130,10 @@ def _restore(
 ) -> TrainState:
   if not (checkpoints / str(units)).is_dir():
     raise UserError(
-      f"{path} has no checkpoints/{units}, the chosen one: put it back"
+      f"{path} has no checkpoints/{units}, the chosen epoch: put it back"
     )
   like = {"params": {"backbone": variables["params"]}}
-  if "batch_stats" in variables:  # None of them without norms.
+  if "batch_stats" in variables:  # A network without norms has none.
     like["batch_stats"] = variables["batch_stats"]
   place = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding)
   like = jax.tree.map(place, like)

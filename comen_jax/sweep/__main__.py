@@ -1,13 +1,13 @@
-"""Trains tables: leave one domain out x methods x seeds.
+"""Trains the runs of a table: every target, method and seed.
 
   python -m comen_jax.sweep --config configs/digits.py --workdir W \\
     --targets=all --seeds=0,1,2 --methods=deepall,deepall_bn,comen
 
-`--methods=ablation` is the paper's eight rows and our controls;
-`--num_domains=2,3,4,5` sweeps M; `--shard=i/n` does the i-th of n parts,
-counted from 0, for a job array; `--dry_run` lists the runs and what is done.
-Any key of the config can be given beside them. The same command again repeats
-no finished run and goes on with one that was cut off. Then:
+`--methods=ablation` trains the paper's eight rows and our controls;
+`--num_domains=2,3,4,5` tries several M; `--shard=i/n` does the i-th of n parts
+(from 0), for a job array; `--dry_run` lists the runs and their state. Every key
+of the config is a flag, too. The same command again repeats no finished run and
+resumes one that was stopped. Then:
 
   python -m comen_jax.report W
 """
@@ -33,28 +33,32 @@ from comen_jax.sweep import grid
 from comen_jax.sweep.ledger import Ledger
 
 flags.adopt_module_key_flags(config_flag)
-_WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; needed.")
-_TARGETS = flags.DEFINE_string("targets", "all", "all, or names by commas.")
-_SEEDS = flags.DEFINE_string("seeds", "0", "Seeds by commas.")
+_WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; required.")
+_TARGETS = flags.DEFINE_string(
+  "targets", "all", "all, or names separated by commas."
+)
+_SEEDS = flags.DEFINE_string("seeds", "0", "Seeds, separated by commas.")
 _METHODS = flags.DEFINE_string(
   "methods", "deepall,deepall_bn,comen",
-  "ablation, or rows by commas: deepall, deepall_bn, comen, sdnorm, protogr,"
-  " protoccl, protogr_protoccl, sdnorm_protogr, sdnorm_protoccl,"
+  "ablation, or rows separated by commas: deepall, deepall_bn, comen, sdnorm,"
+  " protogr, protoccl, protogr_protoccl, sdnorm_protogr, sdnorm_protoccl,"
   " protogr_protoccl_bn, comen_true_domains (uses domain labels).",
 )  # fmt: skip
 _NUM_DOMAINS = flags.DEFINE_string(
-  "num_domains", "", "Values of M by commas; default: the config's."
+  "num_domains", "", "Values of M, separated by commas. Default: the config's."
 )
 _SHARD = flags.DEFINE_string(
-  "shard", "0/1", "i/n: the i-th of n parts, from 0."
+  "shard", "0/1", "i/n: do the i-th of n parts, counted from 0."
 )
-_DRY_RUN = flags.DEFINE_bool("dry_run", False, "List the runs, train nothing.")
+_DRY_RUN = flags.DEFINE_bool(
+  "dry_run", False, "List the runs and train nothing."
+)
 
 
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
   if not _WORKDIR.value:
-    raise UserError("--workdir is missing: give the sweep a folder")
+    raise UserError("--workdir is missing: give the folder of the sweep")
   dataset = data.load(config.dataset, config.data_dir, config.store_size)
   runs = grid.make(
     config,
@@ -66,12 +70,12 @@ def main(argv: list[str]) -> None:
   )
   own, shard, shards = grid.part(runs, _SHARD.value)
   folder = pathlib.Path(_WORKDIR.value).absolute()
-  # Before anything is trained: one bad value would spoil them all.
+  # Checked before anything is trained: one bad value would spoil all runs.
   for run in own:
     config_lib.check(run.config)
     check_config(_place(folder, run), run.config.to_dict())
   for name, same in grid.left_out(_METHODS.value, config).items():
-    console.say(f"{name} is {same} on {config.backbone}: left out")
+    console.say(f"{name} equals {same} on {config.backbone}: left out")
   if _DRY_RUN.value:
     _list(folder, own)
     return
@@ -89,10 +93,10 @@ def main(argv: list[str]) -> None:
 
 @contextlib.contextmanager
 def _compiled_once() -> Iterator[None]:
-  """Lets runs that differ in data alone share what XLA made.
+  """Lets runs share compiled code if they differ only in their data.
 
-  The folder lives as long as the process: code for one CPU may not run on the
-  next host of a cluster. JAX_COMPILATION_CACHE_DIR, if set, stands.
+  The cache lives as long as the process: code for one CPU may not run on
+  another host of a cluster. JAX_COMPILATION_CACHE_DIR, if set, is used instead.
   """
   if jax.config.jax_compilation_cache_dir:
     yield
@@ -105,7 +109,7 @@ def _compiled_once() -> Iterator[None]:
 def run_all(
   folder: pathlib.Path, runs: list[grid.Run], ledger: Ledger
 ) -> dict[str, str]:
-  """Does what is left of `runs` -> names of those that failed, and why."""
+  """Trains the runs that are left -> names and reasons of those that failed."""
   left = []
   for run in runs:
     if result := read_result(_place(folder, run)):
@@ -126,16 +130,16 @@ def run_all(
       train.train_and_evaluate(run.config, str(_place(folder, run)))
       ledger.add(run.name, run.row, read_result(_place(folder, run)))
     except BusyError:
-      console.say("another job is at it: left to that one")
+      console.say("another job trains this run: skipped")
       elsewhere.append(run.name)
     except Exception as e:
       failed[run.name] = _report_failure(_place(folder, run), e)
-    # A run's jitted steps are bound to its data; they would pile up.
+    # The jitted steps of a run hold its data; they would pile up.
     jax.clear_caches()
     gc.collect()
     remaining = clock.tick()
   if elsewhere:
-    console.say(f"left to other jobs: {', '.join(elsewhere)}")
+    console.say(f"skipped, other jobs train them: {', '.join(elsewhere)}")
   if failed:
     lines = [f"  {name}: {reason}" for name, reason in failed.items()]
     console.say("\n".join([
@@ -146,7 +150,7 @@ def run_all(
 
 
 def _report_failure(place: pathlib.Path, error: Exception) -> str:
-  """One line; a fault of ours keeps its traceback in the run's folder."""
+  """Says in one line why a run failed; a traceback goes to its folder."""
   reason = str(error).strip().partition("\n")[0]
   if not isinstance(error, UserError):
     place.mkdir(parents=True, exist_ok=True)
@@ -157,7 +161,7 @@ def _report_failure(place: pathlib.Path, error: Exception) -> str:
 
 
 def _list(folder: pathlib.Path, runs: list[grid.Run]) -> None:
-  """What each run is, and how far."""
+  """Lists the runs and how far each one is."""
   counts = {"done": 0, "begun": 0, "to do": 0}
   for run in runs:
     begun = (_place(folder, run) / "config.json").exists()
@@ -177,5 +181,5 @@ def _place(folder: pathlib.Path, run: grid.Run) -> pathlib.Path:
 
 
 if __name__ == "__main__":
-  with command_line("stopped; the same command goes on from here"):
+  with command_line("stopped; the same command resumes the sweep"):
     app.run(main, flags_parser=config_flag.parse)

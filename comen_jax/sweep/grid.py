@@ -1,4 +1,4 @@
-"""Which runs a sweep is made of: targets x rows x M x seeds, and its parts."""
+"""Lists the runs of a sweep (targets x rows x M x seeds) and its parts."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from comen_jax import rows
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
 
-# What a sweep sets itself, and the flag to ask for it.
+# Keys that a sweep sets itself, and the flag for each.
 _TAKEN = {"target": "--targets", "seed": "--seeds", "norm": "--methods"}
 
 
@@ -17,9 +17,9 @@ class Run(NamedTuple):
   """One training run.
 
   Attributes:
-    name: unique in a sweep and the name of its folder.
-    row: its line in the tables.
-    config: all that it depends on.
+    name: unique name in a sweep, and the name of the run's folder.
+    row: name of its row in the tables.
+    config: config of the run.
   """
 
   name: str
@@ -35,13 +35,13 @@ def make(
   methods: str = "deepall,deepall_bn,comen",
   num_domains: str = "",
 ) -> list[Run]:
-  """All runs, seed by seed, so that a sweep cut short has whole tables.
+  """Lists all runs, seed by seed, so that a stopped sweep has whole tables.
 
   Args:
-    config: what all runs have in common.
-    dataset: names the domains.
-    targets: "all", or names with commas between them.
-    seeds: whole numbers.
+    config: config that all runs share.
+    dataset: data set, for the names of its domains.
+    targets: "all", or names of targets separated by commas.
+    seeds: whole numbers separated by commas.
     methods: rows of `rows.ROWS`, or "ablation".
     num_domains: values of M for rows that have latent domains; "" is the
       config's.
@@ -49,7 +49,7 @@ def make(
   for key, flag in _TAKEN.items():
     if config[key]:
       raise UserError(
-        f"config.{key}={config[key]} is the sweep's to set: give {flag}"
+        f"config.{key}={config[key]}: a sweep sets this key; give {flag}"
       )
   same = left_out(methods, config)
   target_names = _targets(targets, dataset)
@@ -74,7 +74,7 @@ def part(runs: list[Run], shard: str) -> tuple[list[Run], int, int]:
   i, n = int(first), int(count)
   if not i < n:
     last = f"0/{n} to {n - 1}/{n}" if n else "0/1"
-    raise UserError(f"shard={shard}: parts are counted from 0, {last}")
+    raise UserError(f"shard={shard}: parts count from 0, {last}")
   return runs[i::n], i, n
 
 
@@ -83,9 +83,9 @@ def row_names(methods: str) -> tuple[str, ...]:
 
 
 def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
-  """Rows that are another one on this backbone -> that other row.
+  """Finds rows that equal another one on this backbone -> that other row.
 
-  A ResNet's own normalisation is BatchNorm, so its `_bn` rows say nothing new.
+  The own normalisation of a ResNet is BatchNorm, so its `_bn` rows are equal.
   """
   seen: dict[tuple, str] = {}
   same = {}
@@ -119,7 +119,7 @@ def _with(config: ConfigDict, given: dict) -> ConfigDict:
 
 
 def _domain_counts(name, counts, config, num_sources: int) -> tuple:
-  """M of a row: as asked; true domains are as many as there are."""
+  """Values of M of a row; true domains fix M to the number of sources."""
   row = rows.get(name)
   if not row.latent:
     return (None,)
@@ -134,14 +134,14 @@ def _targets(text: str, dataset: Dataset) -> tuple[str, ...]:
       leave_one_out(dataset, name).target for name in _items("targets", text)
     )
   if dataset.name == "folder" and dataset.default_target:
-    return (dataset.default_target,)  # train/ and test/, not to be swapped.
+    return (dataset.default_target,)  # train/ and test/ cannot be swapped.
   return dataset.domain_names
 
 
 def _items(flag: str, text: str) -> tuple[str, ...]:
   items = [item.strip() for item in text.split(",")]
   if not all(items):
-    raise UserError(f"{flag}={text!r}: give names with commas between them")
+    raise UserError(f"{flag}={text!r}: give names separated by commas")
   return tuple(dict.fromkeys(items))
 
 

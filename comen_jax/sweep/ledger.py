@@ -1,7 +1,7 @@
-"""The records of a sweep: a line per finished run, a file per shard.
+"""The records of a sweep: one line per finished run, one file per shard.
 
-A run's `result.json` is the truth; a line here is its copy, so that a report
-needs one read, and a file has one writer, so that many jobs can share a folder.
+A line is a copy of the run's `result.json`. Each file has one writer, so that
+many jobs can share a folder.
 """
 
 import json
@@ -15,13 +15,13 @@ from comen_jax.files import write_text
 
 
 class Ledger:
-  """One shard's `results.<i>-of-<n>.jsonl` in a sweep's folder."""
+  """The file `results.<i>-of-<n>.jsonl` of one shard in a sweep's folder."""
 
   def __init__(self, folder: pathlib.Path, shard: int, shards: int):
     self._place = folder / f"results.{shard}-of-{shards}.jsonl"
     self._primary = jax.process_index() == 0
     if self._place.exists() and self._primary:
-      # A line cut off by a kill would spoil the next one.
+      # A line that a kill cut off would spoil the next one.
       lines = self._place.read_text().splitlines(keepends=True)
       whole = [line for line in lines if line.endswith("\n")]
       if whole != lines:
@@ -33,7 +33,7 @@ class Ledger:
     }
 
   def add(self, run: str, row: str, result: dict[str, Any]) -> None:
-    """Appends a finished run, once; on disk when this returns."""
+    """Appends a finished run, once; it is on disk when this returns."""
     if run in self._known or not self._primary:
       return
     self._known.add(run)
@@ -45,6 +45,6 @@ class Ledger:
 
 
 def _read(place: pathlib.Path) -> list[dict[str, Any]]:
-  """Whole lines only: another job may be in the middle of one."""
+  """Reads complete lines only: another job may be writing one."""
   lines = place.read_text().splitlines(keepends=True)
   return [json.loads(line) for line in lines if line.endswith("\n")]
