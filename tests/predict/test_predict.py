@@ -113,7 +113,7 @@ def test_bad_pictures_are_named_and_skipped(made, tmp_path):
     "d.png",
   ]
   lines = done.stderr.splitlines()
-  assert lines[-1] == "3 of 5 pictures were skipped"
+  assert lines[-1] == "3 of 5 images were skipped"
   for line, name in zip(lines, ("a.png", "c.png", "gone.png"), strict=False):
     assert line.startswith("skipped: ")
     assert name in line
@@ -167,7 +167,7 @@ def test_what_is_no_finished_run_is_one_line(made, tmp_path, remove, text):
 @pytest.mark.parametrize(
   ("argv", "text"),
   [
-    ([], "no pictures"),
+    ([], "no images"),
     (["--json", "--csv", "a.png"], "not allowed with"),
     (["--batch_size=0", "a.png"], "batch_size=0"),
     (["none/*.png"], r"none/\*.png matches no pictures"),

@@ -163,7 +163,7 @@ def test_a_run_that_another_job_is_at_is_left_to_it(trainer, tmp_path, capsys):
   trainer.trouble["run1"] = BusyError("run1 is being trained")
   assert do(tmp_path, make_runs(3)) == {}
   assert trainer.ended == ["run0", "run2"]
-  assert "left to other jobs: run1" in capsys.readouterr().out
+  assert "other jobs train them: run1" in capsys.readouterr().out
 
 
 def test_another_config_in_the_same_folder_is_refused(trainer, tmp_path):
