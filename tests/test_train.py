@@ -151,11 +151,11 @@ def test_one_and_eight_devices_compute_the_same_losses(
 ):
   """The first four steps of each stage, from the same state, traced once."""
   traces = collections.Counter()
-  step = steps.train_step
+  original = steps.train_step
 
   def counted(state, batch, key, *, loss, tx, frozen, views):
     traces[loss] += 1
-    return step(
+    return original(
       state, batch, key, loss=loss, tx=tx, frozen=frozen, views=views
     )
 
