@@ -1,12 +1,14 @@
-"""Which runs a sweep is made of: targets x rows x M x seeds, and its parts."""
+"""Lists the runs of a sweep: targets x variants x M x seeds, and its shards."""
 
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from comen_jax import rows, settings
+from comen_jax import settings, variants
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
+from comen_jax.methods import METHODS
+from comen_jax.variants import VARIANTS, Variant
 
 # What a sweep sets itself, and the flag to ask for it.
 _TAKEN = {"target": "--targets", "seed": "--seeds", "norm": "--methods"}
@@ -41,7 +43,7 @@ def make(
     dataset: names the domains.
     targets: "all", or names with commas between them.
     seeds: whole numbers.
-    methods: rows of `rows.ROWS`, or "ablation".
+    methods: names of variants or methods, or "ablation".
     num_domains: values of M for rows that have latent domains; "" is the
       config's.
   """
@@ -78,7 +80,9 @@ def part(runs: list[Run], shard: str) -> tuple[list[Run], int, int]:
 
 
 def row_names(methods: str) -> tuple[str, ...]:
-  return rows.ABLATION if methods == "ablation" else _items("methods", methods)
+  return (
+    variants.ABLATION if methods == "ablation" else _items("methods", methods)
+  )
 
 
 def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
@@ -89,7 +93,7 @@ def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
   seen: dict[tuple, str] = {}
   same = {}
   for name in row_names(methods):
-    row = rows.get(name)
+    row = _variant(name)
     given = dict(row.settings)
     method = given.pop("method")
     given["norm"] = settings.norm(_with(config, row.settings))
@@ -100,8 +104,18 @@ def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
   return same
 
 
+def _variant(name: str) -> Variant:
+  """Returns a variant by name; any method is a variant too."""
+  if name in VARIANTS:
+    return VARIANTS[name]
+  if name in METHODS:
+    return Variant(name, {"method": name, "norm": ""})
+  names = ", ".join([*VARIANTS, *(m for m in METHODS if m not in VARIANTS)])
+  raise UserError(f"methods={name}: choose from {names}, or ablation")
+
+
 def _run(config, dataset: str, name: str, target: str, count, seed: int) -> Run:
-  given = {**rows.get(name).settings, "target": target, "seed": seed}
+  given = {**_variant(name).settings, "target": target, "seed": seed}
   parts = [dataset, target, name]
   if count is not None:
     given["num_domains"] = count
@@ -119,7 +133,7 @@ def _with(config: ConfigDict, given: dict) -> ConfigDict:
 
 def _domain_counts(name, counts, config, num_sources: int) -> tuple:
   """M of a row: as asked; true domains are as many as there are."""
-  row = rows.get(name)
+  row = _variant(name)
   if not row.latent:
     return (None,)
   if row.settings.get("comen.true_domains"):

@@ -1,6 +1,6 @@
 """Tables on COMEN itself: its parts, its latent domains and their number."""
 
-from comen_jax import rows
+from comen_jax import variants
 from comen_jax.reporting import paper
 from comen_jax.reporting.document import Cell, Table
 from comen_jax.reporting.grouping import Group, Setting
@@ -25,14 +25,17 @@ _RANDOM_NOTE = (
 
 def is_part(row: str) -> bool:
   """Whether a row is of interest to the ablation alone."""
-  return row in rows.ABLATION and row not in (*_ALWAYS, "comen_true_domains")
+  return row in variants.ABLATION and row not in (
+    *_ALWAYS,
+    "comen_true_domains",
+  )
 
 
 def ablation(
   dataset: str, groups: list[Group], targets: tuple[str, ...]
 ) -> Table | None:
   """Which part gives what; None if no part was ever switched off."""
-  order = {name: i for i, name in enumerate(rows.ABLATION)}
+  order = {name: i for i, name in enumerate(variants.ABLATION)}
   found = [g for g in groups if g.setting.row in order]
   if all(g.setting.row in _ALWAYS for g in found):
     return None
@@ -132,7 +135,7 @@ def numbers_of_domains(
 
 def _parts(row: str) -> tuple[bool, bool, bool]:
   """SDNorm, ProtoGR, ProtoCCL: on or off."""
-  settings = rows.ROWS[row].settings
+  settings = variants.VARIANTS[row].settings
   return (
     settings["norm"] == "sdnorm",
     settings.get("comen.protogr", False),
@@ -142,7 +145,7 @@ def _parts(row: str) -> tuple[bool, bool, bool]:
 
 def _is_random(group: Group) -> bool:
   row = group.setting.row
-  return row in rows.ROWS and not _parts(row)[0]
+  return row in variants.VARIANTS and not _parts(row)[0]
 
 
 def _latent_cells(group: Group, target: str) -> list[Cell]:

@@ -6,7 +6,7 @@ or from other weights are lines of their own, named by what tells them apart.
 
 from typing import NamedTuple
 
-from comen_jax import rows
+from comen_jax import variants
 from comen_jax.data import mini_digits
 from comen_jax.errors import UserError
 from comen_jax.reporting import paper
@@ -101,7 +101,7 @@ def targets_of(records: list[Record]) -> tuple[str, ...]:
 
 
 def group(records: list[Record]) -> list[Group]:
-  """Groups of one data set's runs, in the order of `rows.ROWS`."""
+  """Groups of one data set's runs, in the order of `variants.VARIANTS`."""
   found: dict[Setting, dict[str, dict[int, Record]]] = {}
   for record in records:
     runs = found.setdefault(_setting(record), {})
@@ -114,7 +114,7 @@ def group(records: list[Record]) -> list[Group]:
         " one by one"
       )
     by_seed[seed] = record
-  known = list(rows.ROWS)
+  known = list(variants.VARIANTS)
   order = lambda s: (
     known.index(s.row) if s.row in known else len(known), s
   )  # fmt: skip
@@ -132,7 +132,7 @@ def group(records: list[Record]) -> list[Group]:
 def _title(setting: Setting) -> str:
   """A row's printed name; one that this version does not know keeps its own."""
   row = setting.row
-  title = rows.ROWS[row].title if row in rows.ROWS else row
+  title = variants.VARIANTS[row].title if row in variants.VARIANTS else row
   if setting.domain_labels and _LABELS_MARK not in title:
     title += _LABELS_MARK
   return title
@@ -140,7 +140,7 @@ def _title(setting: Setting) -> str:
 
 def _setting(record: Record) -> Setting:
   measured = record.measured
-  row = rows.ROWS.get(record.row)
+  row = variants.VARIANTS.get(record.row)
   latent = row.latent if row else measured.get("domain_sizes") is not None
   return Setting(
     record.row,

@@ -178,7 +178,7 @@ class PaperAblation(NamedTuple):
   average: float
 
 
-# By our names of the rows (`rows.ROWS`).
+# By our names of the rows (`variants.VARIANTS`).
 ABLATION = {
   "deepall": PaperAblation(False, False, False, (79.1, 73.7, 72.7, 64.7), 72.6),
   "sdnorm": PaperAblation(True, False, False, (81.3, 75.4, 73.4, 65.0), 73.8),

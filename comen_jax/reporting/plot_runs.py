@@ -7,7 +7,7 @@ from typing import NamedTuple
 from comen_jax.reporting.grouping import by_dataset, targets_of
 from comen_jax.reporting.records import Record
 from comen_jax.reporting.tables import data_title
-from comen_jax.rows import ROWS
+from comen_jax.variants import VARIANTS
 
 _PAIR = ("deepall", "comen")
 
@@ -94,7 +94,7 @@ def _method(row: str, colour: int, records: list[Record]) -> Method:
   analysed = [r for r in runs if (r.folder / "analysis.npz").exists()]
   logs = [r.folder / "metrics.jsonl" for r in runs]
   return Method(
-    ROWS[row].title if row in ROWS else row,
+    VARIANTS[row].title if row in VARIANTS else row,
     colour,
     num_domains,
     analysed[0].measured["seed"] if analysed else -1,

@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
   Attributes:
     run: its id.
-    row: its name in the tables (`rows.ROWS`).
+    row: its name in the tables (`variants.VARIANTS`).
     measured: as in its result.json.
     provenance: as in its result.json.
     folder: of the run, None if only its record is there.

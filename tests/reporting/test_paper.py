@@ -2,7 +2,7 @@
 
 import pytest
 
-from comen_jax import data, rows
+from comen_jax import data, variants
 from comen_jax.reporting import paper
 
 PRINTED = [
@@ -104,11 +104,11 @@ def test_the_columns_of_vlcs_are_the_letters_of_our_targets():
 
 def test_rows_of_the_ablation_switch_on_the_parts_they_name():
   for name, row in paper.ABLATION.items():
-    settings = rows.ROWS[name].settings
+    settings = variants.VARIANTS[name].settings
     assert row.sdnorm == (settings["norm"] == "sdnorm")
     assert row.protogr == settings.get("comen.protogr", False)
     assert row.protoccl == settings.get("comen.protoccl", False)
-  assert tuple(paper.ABLATION) == rows.ABLATION[:8]
+  assert tuple(paper.ABLATION) == variants.ABLATION[:8]
 
 
 def test_no_paper_figure_where_the_paper_has_none():
