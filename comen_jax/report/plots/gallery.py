@@ -1,0 +1,42 @@
+"""Latent domains: their most certain pictures, and where these come from."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from comen_jax import figures
+from comen_jax.report.document import Cell
+from comen_jax.report.plots.theme import WIDTH, Theme
+
+_COLUMNS = 12
+
+
+def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
+  """A block per latent domain."""
+  num_domains, count = arrays["thumbnail_probs"].shape
+  lines = -(-count // _COLUMNS)
+  whole = theme.figure(num_domains * (lines * WIDTH / _COLUMNS + 0.25))
+  for m in range(num_domains):
+    axes = whole.add_subplot(num_domains, 1, m + 1)
+    figures.draw_latent_domain(axes, arrays, m, _COLUMNS)
+  return whole
+
+
+def contingency(arrays: dict[str, np.ndarray]) -> tuple[tuple[Cell, ...], ...]:
+  """Rows of a table: a latent domain, its images, and of which true domains."""
+  target = list(arrays["domain_names"]).index(arrays["target"].item())
+  return tuple(
+    (
+      Cell(f"latent domain {m}"),
+      Cell(f"{counts.sum():,}", numeric=True),
+      *(
+        # The target is no source: there is nothing to count.
+        Cell(numeric=True)
+        if n == target
+        else Cell(
+          f"{count:,}", bold=bool(0 < count == max(counts)), numeric=True
+        )
+        for n, count in enumerate(counts)
+      ),
+    )
+    for m, counts in enumerate(arrays["contingency"])
+  )
