@@ -1,6 +1,5 @@
 """Training curves: loss and accuracy per epoch, a thin line for each seed."""
 
-import json
 import pathlib
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from comen_jax.files import read_jsonl
 from comen_jax.report.plots.theme import Theme
 
 _TARGET = "target (not used for selection)"
@@ -27,16 +27,8 @@ class Series(NamedTuple):
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
-  """The epochs of a metrics.jsonl; a last line that was cut off is none."""
-  lines = path.read_text().splitlines()
-  records = []
-  for number, line in enumerate(lines, 1):
-    try:
-      records.append(json.loads(line))
-    except ValueError:
-      if number < len(lines):
-        raise
-  return [r for r in records if r["kind"] == "epoch"]
+  """Reads the epochs of a metrics.jsonl."""
+  return [r for r in read_jsonl(path) if r["kind"] == "epoch"]
 
 
 def series(runs: list[list[dict[str, Any]]], name: str) -> Series:

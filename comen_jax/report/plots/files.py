@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image, PngImagePlugin
 
 from comen_jax import figures
+from comen_jax.files import draft
 from comen_jax.report import palette
 from comen_jax.report.document import Picture
 from comen_jax.report.plots.theme import DARK, DPI, LIGHT, Theme
@@ -91,6 +92,5 @@ def _save(figure: Figure, path: pathlib.Path, key: str) -> None:
   image = image.quantize(256, dither=Image.Dither.NONE)
   about = PngImagePlugin.PngInfo()
   about.add_text(_KEY, key)
-  draft = path.with_name(f".{path.name}")
-  image.save(draft, "PNG", optimize=True, pnginfo=about, dpi=(DPI, DPI))
-  draft.replace(path)
+  with draft(path) as place:
+    image.save(place, "PNG", optimize=True, pnginfo=about, dpi=(DPI, DPI))
