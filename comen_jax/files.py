@@ -1,4 +1,4 @@
-"""Writes files by rename and reads JSON lines.
+"""Writes files by rename; reads JSON and JSON lines.
 
 A reader sees the old file or the new one, never half of one. Any module may
 import this one: it imports only `errors`.
@@ -46,6 +46,17 @@ def draft(place: pathlib.Path) -> Iterator[pathlib.Path]:
     path.replace(place)
   finally:
     path.unlink(missing_ok=True)
+
+
+def read_json(place: pathlib.Path) -> dict[str, Any]:
+  """Reads a file that holds one JSON object; UserError if it does not."""
+  try:
+    value = json.loads(place.read_bytes())
+  except ValueError as e:
+    raise UserError(f"{place} is not valid JSON: remove the file") from e
+  if not isinstance(value, dict):
+    raise UserError(f"{place} is not a JSON object: remove the file")
+  return value
 
 
 def read_jsonl(place: pathlib.Path) -> list[dict[str, Any]]:

@@ -54,6 +54,13 @@ def test_what_is_written_is_read_and_no_draft_is_left(tmp_path):
   assert sorted(names(tmp_path)) == ["a.json", "a.txt"]
 
 
+@pytest.mark.parametrize("text", ["", '{"a', "[1]"])
+def test_a_file_that_is_no_json_object_is_an_error(tmp_path, text):
+  with pytest.raises(UserError, match=r"log\.jsonl is not"):
+    files.read_json(write(tmp_path, text))
+  assert files.read_json(write(tmp_path, json.dumps(A))) == A
+
+
 def test_lines_are_read_in_order_and_empty_ones_skipped(tmp_path):
   place = write(tmp_path, "\n" + lines(A) + "\n\n" + lines(B) + "\n")
   assert files.read_jsonl(place) == [A, B]

@@ -1,12 +1,14 @@
-"""Tables and figures of finished runs, beside the paper's.
+"""Makes tables and figures of finished runs, beside the paper's tables.
 
     python -m comen_jax.report W
 
-W is the --workdir of a sweep, or a folder of published records. Needs neither
-model nor data: only results*.jsonl and, for figures, each run's analysis.npz.
+W is the --workdir of a run or a sweep, a folder of such folders, or published
+records (results*.jsonl). Neither model nor data are needed. Figures are drawn
+from each run's metrics.jsonl and analysis.npz, where they are.
 """
 
 import argparse
+import os
 import pathlib
 import sys
 
@@ -14,27 +16,21 @@ from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.report import grouping, paper
 from comen_jax.report import records as reading
-from comen_jax.report.document import Document, Section
+from comen_jax.report.document import Document
 from comen_jax.report.plots import sections as plots
 from comen_jax.report.records import Record
 from comen_jax.report.render import html, latex, markdown, plain
-from comen_jax.report.tables import accuracy, comen
-from comen_jax.report.tables.origin import origin
+from comen_jax.report.tables import sections as tables
 
 
 def main(argv: list[str]) -> None:
   args = _parser().parse_args(argv)
   records = reading.read(args.folders)
   out = args.out or args.folders[0] / "report"
-  # All that can be wrong with the records is found before anything is written.
-  parts = _sections(records)
+  # Errors in the records are found here, before anything is written.
+  parts = tables.make(records)
   figures = out / "figures"
-  try:
-    figures.mkdir(parents=True, exist_ok=True)
-  except OSError as e:
-    raise UserError(
-      f"{figures} cannot be made ({e.strerror}): give another --out"
-    ) from e
+  _make_folder(figures)
   document = Document(
     "COMEN in JAX: results",
     _lead(records),
@@ -46,64 +42,46 @@ def main(argv: list[str]) -> None:
   for part in parts:
     print(plain.render(part.tables[0]), end="\n\n")
   print(f"{len(records)} runs; the page is {out / 'index.html'}")
-  print(f"beside it: report.md, report.tex{_pictures(document)}")
+  print(f"beside it: report.md, report.tex{_figures(document)}")
+
+
+def _make_folder(folder: pathlib.Path) -> None:
+  advice = "give another folder with --out"
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+  except OSError as e:
+    raise UserError(f"{folder} cannot be made ({e.strerror}): {advice}") from e
+  if not os.access(folder, os.W_OK):
+    raise UserError(f"{folder} cannot be written: {advice}")
 
 
 def _lead(records: list[Record]) -> tuple[str, ...]:
   names = map(grouping.data_title, grouping.by_dataset(records))
   return (
-    f"{len(records)} finished runs on {', '.join(names)}. Every figure is"
-    " computed from their records by python -m comen_jax.report; a cell with no"
-    " run is empty.",
-    "Each target is left out of training in turn; the epoch is chosen by"
-    " validation on the sources, without looking at the target. The paper is"
-    f" {paper.SOURCE}; its figures are as printed there.",
+    f"{len(records)} finished runs on {', '.join(names)}. python -m"
+    " comen_jax.report computed every value from their records. A cell without"
+    " a run is empty.",
+    "Each target domain is left out of training. The epoch is chosen by the"
+    " accuracy on validation images of the sources, without the target. The"
+    f" paper is {paper.SOURCE}; its values are as printed.",
   )
 
 
-def _sections(records: list[Record]) -> list[Section]:
-  """A section of tables per data set, the main one first."""
-  return [
-    _section(dataset, own)
-    for dataset, own in grouping.by_dataset(records).items()
-  ]
-
-
-def _section(dataset: str, records: list[Record]) -> Section:
-  groups = grouping.group(records)
-  targets = grouping.targets_of(records)
-  # Switched-off parts stand in the ablation, which has all of these columns.
-  whole = [g for g in groups if not comen.is_part(g.setting.row)]
-  found = [
-    accuracy.main(dataset, whole or groups, targets),
-    comen.ablation(dataset, groups, targets),
-    comen.numbers_of_domains(dataset, groups, targets),
-    accuracy.selection(dataset, groups, targets),
-    comen.latent(dataset, groups, targets),
-    accuracy.of_paper(dataset, targets) if dataset in paper.TABLES else None,
-    origin(dataset, records),
-  ]
-  return Section(
-    grouping.data_title(dataset),
-    tables=tuple(table for table in found if table),
-  )
-
-
-def _pictures(document: Document) -> str:
+def _figures(document: Document) -> str:
   count = sum(len(section.pictures) for section in document.sections)
   if not count:
-    return "; no figures, as no run's analysis.npz is there"
+    return "; no figures, as no run has a metrics.jsonl or an analysis.npz"
   return f" and {count} figures in figures/"
 
 
 def _parser() -> argparse.ArgumentParser:
   parser = Parser(
     prog="python -m comen_jax.report",
-    description="Tables of finished runs beside the paper's, and figures, as"
-    " one web page (index.html), Markdown (report.md) and LaTeX (report.tex).",
-    epilog="Neither model nor data are needed. Runs that stand in several files"
-    " count once; runs of different epochs, data or numbers of latent domains"
-    " are never averaged together.",
+    description="Makes tables of finished runs beside the paper's, and figures,"
+    " as a web page (index.html), Markdown (report.md) and LaTeX (report.tex).",
+    epilog="Neither model nor data are needed. A run that is found twice counts"
+    " once. Runs with different epochs, data or pretrained weights are in"
+    " different tables.",
     allow_abbrev=False,
   )
   parser.add_argument(
@@ -111,19 +89,20 @@ def _parser() -> argparse.ArgumentParser:
     metavar="W",
     nargs="+",
     type=pathlib.Path,
-    help="--workdir of a sweep, or a folder with its results*.jsonl",
+    help="--workdir of a run or a sweep, a folder of such folders, or published"
+    " records (results*.jsonl)",
   )
   parser.add_argument(
     "--out",
     metavar="FOLDER",
     type=pathlib.Path,
-    help="where the report goes (default: report/ in the first W)",
+    help="folder of the report (default: report/ in the first W)",
   )
   return parser
 
 
 if __name__ == "__main__":
-  with command_line("stopped; the same command makes the report anew"):
-    # A terminal that cannot show ± shows a question mark.
+  with command_line("stopped; run the same command again for the report"):
+    # Some terminals cannot show ±; they get a question mark.
     sys.stdout.reconfigure(errors="replace")
     main(sys.argv[1:])

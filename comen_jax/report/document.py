@@ -1,6 +1,6 @@
-"""A report before it is Markdown, LaTeX or HTML: sections of tables, figures.
+"""A report in no format yet: sections with text, tables and figures.
 
-Text is plain; a renderer escapes it. Whatever is unknown is an empty cell.
+All text is plain; a renderer escapes it.
 """
 
 import pathlib
@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-  """One field of a table.
+  """A cell of a table.
 
   Attributes:
-    text: plain, such as "62.5 ± 0.4"; "" where there is no run.
-    bold: the best of its column, or a row's name that is ours.
-    muted: of lesser weight: another's figure, or one that looked at the target.
-    numeric: right-aligned, digits of equal width.
+    text: plain text, such as "62.5 ± 0.4"; "" if the value is unknown.
+    bold: whether to stress the text: the best value of a column, our rows.
+    muted: whether to tone it down: the paper's values, values that used the
+      target.
+    numeric: whether to align it right, with digits of equal width.
   """
 
   text: str = ""
@@ -24,9 +25,9 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-  """Equal numbers of cells in `header` and in each of `rows`.
+  """A table; `header` and each row have equally many cells.
 
-  A row of a single cell is a heading over the rows below it.
+  A row of a single cell is a heading for the rows below it.
   """
 
   caption: str
@@ -36,12 +37,12 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-  """A PNG file of the report's folder.
+  """A figure of the report, as PNG files.
 
   Attributes:
-    path: light; what Markdown and LaTeX show.
-    caption: says what to see.
-    dark: the same for a dark page, if there is one.
+    path: figure for a light page; Markdown and LaTeX show it too.
+    caption: text that says what the figure shows.
+    dark: the same figure for a dark page, if there is one.
   """
 
   path: pathlib.Path
@@ -50,13 +51,17 @@ class Picture(NamedTuple):
 
 
 class Section(NamedTuple):
+  """A section of the report; `text` is a tuple of paragraphs."""
+
   title: str
-  text: tuple[str, ...] = ()  # Paragraphs.
+  text: tuple[str, ...] = ()
   tables: tuple[Table, ...] = ()
   pictures: tuple[Picture, ...] = ()
 
 
 class Document(NamedTuple):
+  """A whole report; `lead` are the paragraphs before the first section."""
+
   title: str
-  lead: tuple[str, ...]  # What this is, what it rests on.
+  lead: tuple[str, ...]
   sections: tuple[Section, ...]

@@ -1,65 +1,41 @@
-"""Runs that may be averaged: those that differ in target and seed alone.
+"""Sorts runs into tables, and the runs of a table into its rows.
 
-Runs of another number of latent domains, of epochs, of another copy of the data
-or from other weights are lines of their own, named by what tells them apart.
+A table compares runs on the same copy of a data set, of equally many epochs and
+from the same weights. Runs of a row that differ only in target and seed are
+averaged; another number of latent domains is another row.
 """
 
 from typing import NamedTuple
 
-from comen_jax import variants
-from comen_jax.data import mini_digits
 from comen_jax.errors import UserError
-from comen_jax.report import paper
-from comen_jax.report.records import Record
-from comen_jax.report.statistics import Figures
+from comen_jax.report import benchmarks, configs, paper
+from comen_jax.report.records import Record, Setting, setting_of
+from comen_jax.report.statistics import Values
+from comen_jax.variants import VARIANTS
 
 LABELS_NOTE = (
-  "Rows that use domain labels are told the true domain of every training image"
-  " and do not compete for the best of a column."
+  "Rows that use domain labels know the true domain of every training image."
+  " They do not count for the best value of a column."
 )
 _LABELS_MARK = " (uses domain labels)"
-_ORDER = {
-  "mini_digits": mini_digits.DOMAINS,
-  **{name: tuple(table.columns) for name, table in paper.TABLES.items()},
-}
-
-
-class Setting(NamedTuple):
-  """What all runs of a group share.
-
-  Attributes:
-    row: name of the row.
-    epochs: of a run.
-    num_domains: M, 0 for rows that have no latent domains.
-    manifest: hash of the data set's manifest.
-    weights: hash of the pretrained weights, "" for a random start.
-    domain_labels: whether training is told the true domains.
-  """
-
-  row: str
-  epochs: int
-  num_domains: int
-  manifest: str
-  weights: str
-  domain_labels: bool
 
 
 class Group(NamedTuple):
-  """A line of a table.
+  """The runs of one row of a table.
 
   Attributes:
-    setting: what its runs share.
-    title: the row's, with what tells this group from others of the data set;
-      marked where domain labels are used.
-    runs: by target and seed.
+    setting: what the runs have in common.
+    title: name of the row, with M if the table has several, and with a mark if
+      it uses domain labels.
+    runs: records by target and seed.
   """
 
   setting: Setting
   title: str
   runs: dict[str, dict[int, Record]]
 
-  def figures(self, key: str) -> Figures:
-    """A measured value by target and seed, where it was measured."""
+  def values(self, key: str) -> Values:
+    """Returns a measured value by target and seed, where it was measured."""
     return {
       target: {
         seed: record.measured[key]
@@ -70,7 +46,7 @@ class Group(NamedTuple):
     }
 
   def count(self, targets: tuple[str, ...]) -> str:
-    """Number of runs; per target in brackets where they are not equal."""
+    """Returns the number of runs; if targets differ, also for each target."""
     counts = [len(self.runs.get(target, ())) for target in targets]
     total = str(sum(counts))
     if len(set(counts)) == 1:
@@ -78,15 +54,56 @@ class Group(NamedTuple):
     return f"{total} ({', '.join(map(str, counts))})"
 
 
+class Comparison(NamedTuple):
+  """Runs that can be compared in one table.
+
+  Attributes:
+    dataset: name of the data set.
+    title: data set and epochs, and what else tells this comparison from others
+      on the same data set.
+    targets: columns of its tables.
+    groups: rows of its tables.
+  """
+
+  dataset: str
+  title: str
+  targets: tuple[str, ...]
+  groups: list[Group]
+
+  @property
+  def records(self) -> list[Record]:
+    """All runs, in the order of rows, targets and seeds."""
+    return [
+      record
+      for group in self.groups
+      for by_seed in group.runs.values()
+      for record in by_seed.values()
+    ]
+
+
+def comparisons(records: list[Record]) -> list[Comparison]:
+  """Sorts runs by data set, epochs, manifest and weights."""
+  return [
+    Comparison(
+      dataset,
+      ", ".join([data_title(dataset), *names]),
+      targets_of(own),
+      group(own),
+    )
+    for dataset, of_dataset in by_dataset(records).items()
+    for names, own in _kinds(of_dataset)
+  ]
+
+
 def data_title(dataset: str) -> str:
-  """A data set's name for people."""
+  """Returns a data set's name as a reader knows it."""
   if dataset in paper.TABLES:
     return paper.TABLES[dataset].title
   return dataset.replace("_", " ")
 
 
 def by_dataset(records: list[Record]) -> dict[str, list[Record]]:
-  """Data sets in the order of the paper's tables, then the others."""
+  """Sorts runs by data set: first the paper's, in its order, then others."""
   names = sorted({r.measured["dataset"] for r in records})
   known = [name for name in paper.TABLES if name in names]
   order = known + [name for name in names if name not in known]
@@ -94,82 +111,81 @@ def by_dataset(records: list[Record]) -> dict[str, list[Record]]:
 
 
 def targets_of(records: list[Record]) -> tuple[str, ...]:
-  """The columns of a data set's tables.
+  """Returns the columns of a data set's tables.
 
-  The paper's benchmarks have all of their domains, run or not, since an average
-  of some would be of another benchmark; others have those that were run.
+  The paper's benchmarks have all of their domains as columns, with or without
+  runs: an average over some of them would be another benchmark. Other data sets
+  have the targets that were run.
   """
   names = {r.measured["target"] for r in records}
   dataset = records[0].measured["dataset"]
+  known = benchmarks.domains(dataset)
   if dataset in paper.TABLES:
+    known = tuple(paper.TABLES[dataset].columns)
     names |= {s for r in records for s in r.measured["sources"]}
-  known = _ORDER.get(dataset, ())
   return (*(n for n in known if n in names), *sorted(names - set(known)))
 
 
 def group(records: list[Record]) -> list[Group]:
-  """Groups of one data set's runs, in the order of `variants.VARIANTS`."""
+  """Sorts the runs of one comparison into rows, in the order of VARIANTS."""
   found: dict[Setting, dict[str, dict[int, Record]]] = {}
+  first: dict[Setting, Record] = {}
   for record in records:
-    runs = found.setdefault(_setting(record), {})
+    setting = setting_of(record)
+    _check_alike(first.setdefault(setting, record), record)
+    runs = found.setdefault(setting, {})
     by_seed = runs.setdefault(record.measured["target"], {})
     seed = record.measured["seed"]
     if seed in by_seed:
       raise UserError(
         f"{by_seed[seed].run} and {record.run} have the same row, target, seed,"
-        " epochs and data: what tells them apart is on no record; report them"
-        " one by one"
+        " epochs and data, so a table cannot tell them apart: report them one"
+        " by one"
       )
     by_seed[seed] = record
-  known = list(variants.VARIANTS)
+  known = list(VARIANTS)
   order = lambda s: (
     known.index(s.row) if s.row in known else len(known), s
   )  # fmt: skip
   settings = sorted(found, key=order)
-  return [
-    Group(
-      setting,
-      _title(setting) + _variant(setting, settings),
-      found[setting],
+  several = len({s.num_domains for s in settings} - {0}) > 1
+  return [Group(s, _title(s, several), found[s]) for s in settings]
+
+
+def _check_alike(one: Record, other: Record) -> None:
+  """Raises UserError if two runs of a row have different configs."""
+  if told := configs.told(one.folder, other.folder):
+    raise UserError(
+      f"{one.folder} and {other.folder} would be averaged in one row{told}:"
+      " report them one by one"
     )
-    for setting in settings
-  ]
 
 
-def _title(setting: Setting) -> str:
-  """A row's printed name; one that this version does not know keeps its own."""
+def _title(setting: Setting, several_m: bool) -> str:
+  """Returns a row's printed name; an unknown row keeps its own name."""
   row = setting.row
-  title = variants.VARIANTS[row].title if row in variants.VARIANTS else row
+  title = VARIANTS[row].title if row in VARIANTS else row
   if setting.domain_labels and _LABELS_MARK not in title:
     title += _LABELS_MARK
+  if several_m and setting.num_domains:
+    title += f", M = {setting.num_domains}"
   return title
 
 
-def _setting(record: Record) -> Setting:
-  measured = record.measured
-  row = variants.VARIANTS.get(record.row)
-  latent = row.latent if row else measured.get("domain_sizes") is not None
-  return Setting(
-    record.row,
-    measured["epochs"],
-    measured["num_domains"] if latent else 0,
-    measured["manifest"],
-    measured.get("weights", ""),
-    record.row == "comen_true_domains" or measured["domain_labels"],
-  )
-
-
-def _variant(setting: Setting, settings: list[Setting]) -> str:
-  """Names what varies within the table, such as ", M = 4"."""
-  several = lambda key: len({getattr(s, key) for s in settings}) > 1
-  parts = []
-  if setting.num_domains and len({s.num_domains for s in settings} - {0}) > 1:
-    parts.append(f"M = {setting.num_domains}")
-  if several("epochs"):
-    parts.append(f"{setting.epochs} epochs")
-  if several("manifest"):
-    parts.append(f"data {setting.manifest[:8]}")
-  if several("weights"):
-    weights = setting.weights
-    parts.append(f"weights {weights[:8]}" if weights else "random start")
-  return "".join(f", {part}" for part in parts)
+def _kinds(records: list[Record]) -> list[tuple[list[str], list[Record]]]:
+  """Sorts runs by epochs, manifest and weights, each kind with its names."""
+  kinds: dict[tuple[int, str, str], list[Record]] = {}
+  for record in records:
+    setting = setting_of(record)
+    kind = setting.epochs, setting.manifest, setting.weights
+    kinds.setdefault(kind, []).append(record)
+  _, manifests, weights = map(set, zip(*kinds))
+  found = []
+  for (epochs, manifest, start), own in sorted(kinds.items()):
+    names = [f"{epochs} epoch{'s' * (epochs != 1)}"]
+    if len(manifests) > 1:
+      names.append(f"data {manifest[:8]}")
+    if len(weights) > 1:
+      names.append(f"weights {start[:8]}" if start else "random start")
+    found.append((names, own))
+  return found

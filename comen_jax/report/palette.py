@@ -1,13 +1,17 @@
-"""Colours that the page and its figures share, light and dark."""
+"""Colours of the page and its figures, light and dark."""
 
 from typing import NamedTuple
 
 
 class Palette(NamedTuple):
-  """Text colours have a contrast of at least 4.5 to 1 on `background`."""
+  """Colours of a page.
+
+  Text colours (ink, muted, accent) have a contrast of at least 4.5 to 1 on
+  `background` and `raised`.
+  """
 
   background: str
-  raised: str  # Headings of a table, the stage in the background of a curve.
+  raised: str  # Behind headings of tables and every other stage of a curve.
   ink: str
   muted: str
   line: str

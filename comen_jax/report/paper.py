@@ -1,9 +1,9 @@
-"""What the paper printed: Tables 1 to 5, as data.
+"""Tables 1 to 5 of the paper, as data.
 
 Source: Chen, Li, Han, Liu, Yu, "Compound Domain Generalization via
-Meta-Knowledge Encoding", CVPR 2022. Every figure is as printed, accuracy in per
-cent, one decimal, no deviations; where a printed average is not that of its
-columns, `MISPRINTS` says so. DeepAll's rows are copied there from other papers.
+Meta-Knowledge Encoding", CVPR 2022. Every value is as printed: accuracy in per
+cent, one decimal, no deviations. `MISPRINTS` lists printed averages that differ
+from the average of their columns. Its DeepAll rows are from other papers.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ DEEPALL = "DeepAll"
 
 
 class PaperRow(NamedTuple):
-  """A printed line: its method, a figure per column, the printed average."""
+  """A printed row: the method, a value per column, the printed average."""
 
   method: str
-  figures: tuple[float, ...]
+  values: tuple[float, ...]
   average: float
 
 
@@ -27,9 +27,9 @@ class PaperTable(NamedTuple):
   """A printed table.
 
   Attributes:
-    title: the data set as the paper writes it.
-    number: of the table.
-    columns: our name of a target -> the paper's, in the paper's order.
+    title: name of the data set in the paper.
+    number: number of the table.
+    columns: our name of each target -> the paper's, in the paper's order.
     supervised: rows "w/ Domain Supervision".
     unsupervised: rows "w/o Domain Supervision", COMEN last.
   """
@@ -41,7 +41,7 @@ class PaperTable(NamedTuple):
   unsupervised: tuple[PaperRow, ...]
 
   def row(self, method: str) -> PaperRow:
-    """Of the methods without domain supervision."""
+    """Returns the row of a method without domain supervision."""
     return next(r for r in self.unsupervised if r.method == method)
 
 
@@ -151,34 +151,34 @@ TABLES = {
   ),
 }
 
-# (data set, method) -> the average of the columns that are printed.
+# (data set, method) -> the true average of the printed columns.
 MISPRINTS = {
   ("digits_dg", "COMEN"): 82.775,
   ("pacs", "RSC"): 82.125,
   ("pacs", "JiGen"): 80.575,
 }
 
-# What else a reader of the tables should know, by data set.
+# Other remarks for readers of the tables, by data set.
 REMARKS = {
-  "pacs": ("The paper lists SagNet in both groups, with the same figures.",),
+  "pacs": ("The paper lists SagNet in both groups, with the same values.",),
 }
 
 ABLATION_NUMBER = 5
-ABLATION_REMARK = 'The paper\'s ablation says "DSNorm" for SDNorm.'
+ABLATION_REMARK = 'The paper\'s ablation writes "DSNorm" for SDNorm.'
 ABLATION_COLUMNS = ("pacs", "digits_dg", "vlcs", "office_home")
 
 
 class PaperAblation(NamedTuple):
-  """A printed line of Table 5: the parts that are on, averages by data set."""
+  """A printed row of Table 5: the parts that are on, averages by data set."""
 
   sdnorm: bool
   protogr: bool
   protoccl: bool
-  figures: tuple[float, float, float, float]
+  values: tuple[float, float, float, float]
   average: float
 
 
-# By our names of the rows (`variants.VARIANTS`).
+# By the names of our variants (`variants.VARIANTS`).
 ABLATION = {
   "deepall": PaperAblation(False, False, False, (79.1, 73.7, 72.7, 64.7), 72.6),
   "sdnorm": PaperAblation(True, False, False, (81.3, 75.4, 73.4, 65.0), 73.8),
@@ -198,18 +198,18 @@ ABLATION = {
 
 
 def misprint(dataset: str, row: PaperRow) -> str:
-  """What is wrong with a row's printed average; "" if nothing is."""
+  """Says what is wrong with the printed average of a row; "" if nothing."""
   true = MISPRINTS.get((dataset, row.method))
   if true is None:
     return ""
   return (
-    f"The paper prints {row.average:.1f} as {row.method}'s average; its columns"
-    f" average {true:g}."
+    f"The paper prints {row.average:.1f} as the average of {row.method}; its"
+    f" columns average {true:g}."
   )
 
 
-def ablation_figure(dataset: str, row: str) -> float | None:
-  """Table 5's average of a row on a data set, None where there is none."""
+def ablation_average(dataset: str, row: str) -> float | None:
+  """Returns the average of a variant in Table 5, None if it is not there."""
   if dataset not in ABLATION_COLUMNS or row not in ABLATION:
     return None
-  return ABLATION[row].figures[ABLATION_COLUMNS.index(dataset)]
+  return ABLATION[row].values[ABLATION_COLUMNS.index(dataset)]

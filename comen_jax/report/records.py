@@ -1,16 +1,12 @@
-"""Reads the records of finished runs that sweeps left in their folders.
+"""Reads the records of finished runs, each run once."""
 
-A sweep's folder holds results*.jsonl, a line per finished run, and runs/<run>/;
-published records may come without the latter. A run that stands in several
-files or lines counts once.
-"""
-
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from comen_jax.errors import UserError
+from comen_jax.report import configs, folders
+from comen_jax.variants import VARIANTS
 
 # Without these a run has no place in any table.
 _NEEDED = {
@@ -33,11 +29,11 @@ class Record(NamedTuple):
   """A finished run.
 
   Attributes:
-    run: its id.
-    row: its name in the tables (`variants.VARIANTS`).
-    measured: as in its result.json.
-    provenance: as in its result.json.
-    folder: of the run, None if only its record is there.
+    run: name of the run.
+    row: name of its row in the tables, such as one of `variants.VARIANTS`.
+    measured: measured values, as in result.json.
+    provenance: command, code and machine, as in result.json.
+    folder: folder of the run, None if only its record is there.
   """
 
   run: str
@@ -47,96 +43,117 @@ class Record(NamedTuple):
   folder: pathlib.Path | None
 
 
-def read(folders: Sequence[pathlib.Path]) -> list[Record]:
-  """All finished runs of the sweeps in `folders`, ordered by id."""
-  found: dict[str, tuple[Record, str]] = {}
-  for folder in folders:
-    own = [r for place in _places(folder) for r in _parse(place, folder)]
-    if not own:
-      raise UserError(
-        f"{folder} has no finished run in its results*.jsonl: let the sweep"
-        " finish one"
-      )
-    for record, where in own:
-      known = found.get(record.run)
-      if known:
-        _check_same(known, (record, where))
-      if not known or (known[0].folder is None and record.folder):
-        found[record.run] = record, where
-  return [record for _, (record, _) in sorted(found.items())]
+class Setting(NamedTuple):
+  """What runs must have in common to be averaged.
+
+  Attributes:
+    row: name of the row.
+    epochs: number of epochs of a run.
+    num_domains: M, 0 for rows that have no latent domains.
+    manifest: hash of the data set's manifest.
+    weights: hash of the pretrained weights, "" for a random start.
+    domain_labels: whether training uses the true domains.
+  """
+
+  row: str
+  epochs: int
+  num_domains: int
+  manifest: str
+  weights: str
+  domain_labels: bool
 
 
-def _places(folder: pathlib.Path) -> list[pathlib.Path]:
-  if not folder.is_dir():
-    raise UserError(f"{folder} is no folder: give the --workdir of a sweep")
-  places = sorted(folder.glob("results*.jsonl"))
-  if not places:
-    raise UserError(
-      f"{folder} holds no results*.jsonl: run the sweep first, python -m"
-      f" comen_jax.sweep --workdir {folder}"
-    )
-  return places
+class _Identity(NamedTuple):
+  """Two records of equal identity are records of the same run."""
+
+  dataset: str
+  target: str
+  setting: Setting
+  seed: int
 
 
-def _parse(
-  place: pathlib.Path, folder: pathlib.Path
-) -> list[tuple[Record, str]]:
-  """Records of a file, each with its place for messages."""
-  found = []
-  lines = place.read_text(encoding="utf-8", errors="replace").splitlines()
-  while lines and not lines[-1].strip():
-    lines.pop()
-  for number, line in enumerate(lines, 1):
-    if not line.strip():
-      continue
-    where = f"{place}:{number}"
-    try:
-      value = json.loads(line)
-    except json.JSONDecodeError as e:
-      if number == len(lines):
-        continue  # Cut off by a kill; that run is not finished.
-      raise UserError(
-        f"{where} is no record ({e.msg}): remove the line, the sweep writes"
-        " it anew"
-      ) from e
-    _check(value, where)
-    own = folder / "runs" / value["run"]
-    record = Record(
-      value["run"],
-      value["row"],
-      # Records from before the key was there are of runs without labels.
-      {"domain_labels": False, **value["measured"]},
-      value["provenance"],
-      own if own.is_dir() else None,
-    )
-    found.append((record, where))
-  return found
+def read(places: Sequence[pathlib.Path]) -> list[Record]:
+  """Reads all finished runs in the given folders, ordered by data set, target.
+
+  Raises:
+    UserError: a folder has no finished run, a record is not complete, or two
+      records of the same run have different results.
+  """
+  known: dict[_Identity, tuple[Record, str]] = {}
+  for place in places:
+    names: dict[tuple, tuple[Record, str]] = {}
+    for found in folders.find(place):
+      new = _record(found), found.where
+      identity = _identity(new[0])
+      # One run must not count as two rows.
+      name = new[0].run, identity._replace(setting=identity.setting[1:])
+      _check_same(names.setdefault(name, new), new)
+      old = known.setdefault(identity, new)
+      _check_same(old, new)
+      if old[0].folder is None and new[0].folder:
+        known[identity] = new
+  return [record for _, (record, _) in sorted(known.items())]
 
 
-def _check(value: Any, where: str) -> None:
+def setting_of(record: Record) -> Setting:
+  """Returns what a run must have in common with others to be averaged."""
+  measured = record.measured
+  variant = VARIANTS.get(record.row)
+  latent = (
+    variant.latent if variant else measured.get("domain_sizes") is not None
+  )
+  return Setting(
+    record.row,
+    measured["epochs"],
+    measured["num_domains"] if latent else 0,
+    measured["manifest"],
+    measured.get("weights", ""),
+    record.row == "comen_true_domains" or measured["domain_labels"],
+  )
+
+
+def _identity(record: Record) -> _Identity:
+  measured = record.measured
+  return _Identity(
+    measured["dataset"],
+    measured["target"],
+    setting_of(record),
+    measured["seed"],
+  )
+
+
+def _record(found: folders.Found) -> Record:
+  value = found.value
   kinds = {"run": str, "row": str, "measured": dict, "provenance": dict}
-  _check_keys(value, kinds, where, "")
-  _check_keys(value["measured"], _NEEDED, where, "measured.")
+  _check_keys(value, kinds, found.where, "")
+  _check_keys(value["measured"], _NEEDED, found.where, "measured.")
+  # Records from before this key existed are of runs without domain labels.
+  measured = {"domain_labels": False, **value["measured"]}
+  return Record(
+    value["run"], value["row"], measured, value["provenance"], found.folder
+  )
 
 
-def _check_keys(value: Any, kinds: dict, where: str, prefix: str) -> None:
+def _check_keys(value: dict, kinds: dict, where: str, prefix: str) -> None:
   for key, kind in kinds.items():
-    if not isinstance(value, dict) or not isinstance(value.get(key), kind):
+    if not isinstance(value.get(key), kind):
       raise UserError(
-        f"{where} has no {prefix}{key}: it is no record of a sweep; remove the"
-        " line"
+        f"{where} has no {prefix}{key}, so it is not the record of a run:"
+        " remove it"
       )
 
 
 def _check_same(one: tuple[Record, str], other: tuple[Record, str]) -> None:
-  """Twice the same run is fine, two different runs of one name are not."""
-  (a, place_a), (b, place_b) = one, other
+  """Raises UserError if two records of a run differ in what was measured."""
+  (a, where_a), (b, where_b) = one, other
   first = {"row": a.row, **a.measured}
   second = {"row": b.row, **b.measured}
-  for key in sorted(first.keys() | second.keys()):
+  # M is part of the identity, unless the row does not use it.
+  for key in sorted((first.keys() | second.keys()) - {"num_domains"}):
     if first.get(key) != second.get(key):
       raise UserError(
-        f"{a.run} stands in {place_a} and in {place_b} with different {key}"
-        f" ({first.get(key)} and {second.get(key)}): report the folders one by"
-        " one, or remove the line that is out of date"
+        f"{a.run} is in {where_a} and in {where_b} with different {key}"
+        f" ({first.get(key)} and {second.get(key)})"
+        f"{configs.told(a.folder, b.folder)}: report the folders one by one, or"
+        " remove the record that is out of date"
       )

@@ -1,22 +1,21 @@
-"""Means and deviations over seeds.
+"""Means and standard deviations over seeds.
 
-The deviation is that of a sample (ddof 1): seeds stand for all those that were
-not run. The average over targets is taken within each seed, over all targets,
-and then summarised over seeds, so that its deviation says how far one whole
-leave-one-domain-out round differs from another. Averaging the targets' own
-means gives the same mean where all seeds are there, but no deviation.
+The deviation is that of a sample (ddof 1): the seeds are a sample of all seeds.
+The average over targets is taken within each seed first, then summarised over
+seeds. So its deviation says how much whole leave-one-domain-out rounds differ.
+Averaging the targets' means would give the same mean, but no deviation.
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-# A figure per target and seed.
-Figures = Mapping[str, Mapping[int, float]]
+# A value per target and seed.
+Values = Mapping[str, Mapping[int, float]]
 
 
 class Summary(NamedTuple):
-  """Of at least one run; `std` is None for just one, which has none."""
+  """Mean and deviation of at least one run; `std` of one run is None."""
 
   mean: float
   std: float | None
@@ -24,7 +23,7 @@ class Summary(NamedTuple):
 
 
 def summarise(values: Iterable[float]) -> Summary | None:
-  """Mean and deviation; None where there is no value."""
+  """Returns mean and deviation; None if there is no value."""
   values = list(values)
   if not values:
     return None
@@ -35,13 +34,13 @@ def summarise(values: Iterable[float]) -> Summary | None:
   return Summary(mean, math.sqrt(squares / (len(values) - 1)), len(values))
 
 
-def average(figures: Figures, targets: Iterable[str]) -> Summary | None:
-  """Over `targets`, of the seeds that have every one of them.
+def average(values: Values, targets: Iterable[str]) -> Summary | None:
+  """Averages over `targets`, using the seeds that have every target.
 
-  None where no seed has: an average of some targets would be of another
+  Returns None if no seed has: an average over some targets would be another
   benchmark.
   """
-  columns = [figures.get(target, {}) for target in targets]
+  columns = [values.get(target, {}) for target in targets]
   if not columns:
     return None
   seeds = set.intersection(*map(set, columns))
@@ -52,7 +51,7 @@ def average(figures: Figures, targets: Iterable[str]) -> Summary | None:
 
 
 def show(summary: Summary | None, digits: int = 1, scale: float = 1.0) -> str:
-  """Such as "62.5 ± 0.4", "62.5" of a single run, "" of none."""
+  """Prints "62.5 ± 0.4", or "62.5" for a single run, or "" for none."""
   if summary is None:
     return ""
   mean = f"{scale * summary.mean:.{digits}f}"
@@ -62,5 +61,5 @@ def show(summary: Summary | None, digits: int = 1, scale: float = 1.0) -> str:
 
 
 def percent(summary: Summary | None) -> str:
-  """An accuracy between 0 and 1, as tables print it."""
+  """Prints an accuracy between 0 and 1 in per cent."""
   return show(summary, digits=1, scale=100.0)

@@ -5,7 +5,7 @@ import pytest
 from comen_jax.errors import UserError
 from comen_jax.report import grouping
 
-from .helpers import record
+from .helpers import record, write_run
 
 
 def titles(records):
@@ -30,24 +30,49 @@ def test_groups_come_in_the_order_of_the_rows():
 @pytest.mark.parametrize(
   ("changes", "expected"),
   [
-    ({"num_domains": 4}, ["COMEN, M = 3", "COMEN, M = 4"]),
-    ({"epochs": 50}, ["COMEN, 10 epochs", "COMEN, 50 epochs"]),
+    (
+      {"epochs": 50},
+      ["Digits-DG, 10 epochs", "Digits-DG, 50 epochs"],
+    ),
     (
       {"manifest": "a0672131620"},
-      ["COMEN, data 71c3b8cc", "COMEN, data a0672131"],
+      [
+        "Digits-DG, 10 epochs, data 71c3b8cc",
+        "Digits-DG, 10 epochs, data a0672131",
+      ],
     ),
     (
       {"weights": "0123456789abc"},
-      ["COMEN, random start", "COMEN, weights 01234567"],
+      [
+        "Digits-DG, 10 epochs, random start",
+        "Digits-DG, 10 epochs, weights 01234567",
+      ],
+    ),
+    (
+      {"dataset": "mini_digits", "epochs": 1},
+      ["Digits-DG, 10 epochs", "mini digits, 1 epoch"],
     ),
   ],
 )
-def test_runs_of_other_settings_are_groups_of_their_own(changes, expected):
+def test_runs_of_other_settings_are_compared_in_tables_of_their_own(
+  changes, expected
+):
   one, other = record(accuracy=0.2), record(accuracy=0.8, run="b", **changes)
-  groups = grouping.group([one, other])
-  assert [g.title for g in groups] == expected
-  for g in groups:
-    assert [len(runs) for runs in g.runs.values()] == [1]
+  found = grouping.comparisons([one, other])
+  assert [c.title for c in found] == expected
+  assert [c.records for c in found] == [[one], [other]]
+  for comparison in found:
+    assert [g.title for g in comparison.groups] == ["COMEN"]
+
+
+def test_runs_of_other_numbers_of_domains_are_rows_of_their_own():
+  one, other = record(accuracy=0.2), record(accuracy=0.8, num_domains=4)
+  (comparison,) = grouping.comparisons([one, other])
+  assert [g.title for g in comparison.groups] == [
+    "COMEN, M = 3",
+    "COMEN, M = 4",
+  ]
+  assert [g.runs["svhn"] for g in comparison.groups] == [{0: one}, {0: other}]
 
 
 def test_numbers_of_latent_domains_do_not_part_rows_that_have_none():
@@ -106,3 +131,57 @@ def test_runs_are_counted_per_target_where_they_differ():
   (group,) = grouping.group(records)
   assert group.count(("svhn", "syn")) == "4"
   assert group.count(("mnist", "svhn", "syn")) == "4 (0, 2, 2)"
+
+
+CONFIG = {
+  "method": "comen", "norm": "", "seed": 0, "target": "svhn", "data_dir": "D",
+  "learning_rate": 0.05, "eval_batch_size": 512, "pretrained": "",
+  "comen": {"protogr": True, "clustering": "gmm"},
+  "other": {"x": 1}, "deepall": {"y": 1}, "logging": {"every": 10},
+}  # fmt: skip
+
+
+def _two_runs(root, changes, row="comen"):
+  """Two seeds in folders whose configs differ by `changes`."""
+  configs = CONFIG, {**CONFIG, **changes}
+  return [
+    record(row, seed=seed)._replace(
+      folder=write_run(root / str(seed), record(row), config=config)
+    )
+    for seed, config in enumerate(configs)
+  ]
+
+
+@pytest.mark.parametrize(
+  ("changes", "told"),
+  [
+    ({"learning_rate": 0.1}, "learning_rate (0.05 and 0.1)"),
+    (
+      {"comen": {"protogr": True, "clustering": "kmeans"}},
+      "comen.clustering (gmm and kmeans)",
+    ),
+  ],
+)
+def test_runs_of_other_configs_are_never_averaged(tmp_path, changes, told):
+  with pytest.raises(UserError) as error:
+    grouping.group(_two_runs(tmp_path, changes))
+  text = str(error.value)
+  assert "\n" not in text
+  for part in (tmp_path / "0", tmp_path / "1", told):
+    assert str(part) in text
+
+
+@pytest.mark.parametrize(
+  "changes",
+  [
+    {},
+    # A record tells these, or they do not matter.
+    {"norm": "sdnorm", "seed": 1, "target": "syn", "num_domains": 4},
+    {"data_dir": "E", "eval_batch_size": 8, "logging": {"every": 1}},
+    {"deepall": {"y": 2}},  # The settings of a method that is not used.
+    {"new_key": 1},  # From a later version of the code.
+  ],
+)
+def test_runs_of_like_configs_are_averaged(tmp_path, changes):
+  (group,) = grouping.group(_two_runs(tmp_path, changes))
+  assert list(group.runs["svhn"]) == [0, 1]

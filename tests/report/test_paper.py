@@ -1,4 +1,4 @@
-"""The paper's figures as data, against its own printed averages."""
+"""The paper's values as data, against its own printed averages."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_printed_averages_are_those_of_their_columns_but_for_known_misprints():
   wrong = {
     (name, row.method)
     for name, row in PRINTED
-    if not rounds_to(sum(row.figures) / 4, row.average)
+    if not rounds_to(sum(row.values) / 4, row.average)
   }
   assert wrong == {
     ("digits_dg", "COMEN"),
@@ -52,7 +52,7 @@ def test_a_misprint_is_told_with_the_true_average(name, row):
   told = paper.misprint(name, row)
   if (name, row.method) in paper.MISPRINTS:
     true = paper.MISPRINTS[name, row.method]
-    assert true == pytest.approx(sum(row.figures) / 4)
+    assert true == pytest.approx(sum(row.values) / 4)
     assert f"prints {row.average:.1f}" in told
   else:
     assert told == ""
@@ -73,21 +73,21 @@ def test_sagnet_stands_in_both_groups_of_pacs():
 
 def test_averages_of_the_ablation_are_those_of_its_columns():
   for row in paper.ABLATION.values():
-    assert rounds_to(sum(row.figures) / 4, row.average)
+    assert rounds_to(sum(row.values) / 4, row.average)
 
 
 def test_first_and_last_of_the_ablation_are_the_averages_of_the_tables():
   for name in paper.ABLATION_COLUMNS:
     table = paper.TABLES[name]
     for ours, theirs in (("deepall", "DeepAll"), ("comen", "COMEN")):
-      figure = paper.ablation_figure(name, ours)
-      assert figure == table.row(theirs).average
+      average = paper.ablation_average(name, ours)
+      assert average == table.row(theirs).average
 
 
 def test_columns_are_the_targets_of_our_data_sets():
   for name, table in paper.TABLES.items():
     assert set(table.columns) == set(data.BENCHMARKS[name].domains)
-    assert all(len(r.figures) == 4 for n, r in PRINTED if n == name)
+    assert all(len(r.values) == 4 for n, r in PRINTED if n == name)
 
 
 def test_the_columns_of_vlcs_are_the_letters_of_our_targets():
@@ -99,7 +99,7 @@ def test_the_columns_of_vlcs_are_the_letters_of_our_targets():
   # Caltech is by far the easiest in every row.
   for name, row in PRINTED:
     if name == "vlcs":
-      assert max(row.figures) == row.figures[list(columns).index("caltech")]
+      assert max(row.values) == row.values[list(columns).index("caltech")]
 
 
 def test_rows_of_the_ablation_switch_on_the_parts_they_name():
@@ -112,6 +112,6 @@ def test_rows_of_the_ablation_switch_on_the_parts_they_name():
 
 
 def test_no_paper_figure_where_the_paper_has_none():
-  assert paper.ablation_figure("mini_digits", "comen") is None
-  assert paper.ablation_figure("pacs", "deepall_bn") is None
-  assert paper.ablation_figure("pacs", "sdnorm") == 81.3
+  assert paper.ablation_average("mini_digits", "comen") is None
+  assert paper.ablation_average("pacs", "deepall_bn") is None
+  assert paper.ablation_average("pacs", "sdnorm") == 81.3

@@ -1,4 +1,4 @@
-"""What is read from the folders of sweeps."""
+"""Reading records, each run once."""
 
 import json
 
@@ -128,8 +128,8 @@ def test_records_from_before_domain_labels_are_of_runs_without(tmp_path):
   assert found.measured["domain_labels"] is False
 
 
-def test_a_folder_without_a_sweep_says_what_to_do(tmp_path):
-  refused(tmp_path / "none", tmp_path / "none", "is no folder")
-  refused(tmp_path, tmp_path, "run the sweep first", "comen_jax.sweep")
+def test_a_folder_without_runs_says_what_to_do(tmp_path):
+  refused(tmp_path / "none", tmp_path / "none", "is not a folder")
+  refused(tmp_path, tmp_path, "has no finished run", "comen_jax.sweep")
   write(tmp_path, results=line(A)[:30])
   refused(tmp_path, tmp_path, "no finished run")

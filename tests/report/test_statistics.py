@@ -32,21 +32,21 @@ def test_one_run_has_no_deviation_and_equal_runs_have_zero():
 
 
 def test_the_average_is_taken_within_seeds():
-  figures = {
+  values = {
     "a": {0: 0.9, 1: 0.7, 2: 0.8},
     "b": {0: 0.1, 1: 0.3, 2: 0.5},
   }
   # Seeds: 0.5, 0.5, 0.65. Mean 0.55; squares .0025 + .0025 + .01 = .015, over
   # 2: the root of .0075. The mean of the two deviations would be .15.
-  found = average(figures, ("a", "b"))
+  found = average(values, ("a", "b"))
   assert found.mean == pytest.approx(0.55, rel=1e-12)
   assert found.std == pytest.approx(0.08660254037844387, rel=1e-12)
   assert found.runs == 3
 
 
 def test_only_seeds_that_have_every_target_are_averaged():
-  figures = {"a": {0: 0.9, 1: 0.7}, "b": {1: 0.3, 2: 0.5}}
-  assert average(figures, ("a", "b")) == Summary(0.5, None, 1)
+  values = {"a": {0: 0.9, 1: 0.7}, "b": {1: 0.3, 2: 0.5}}
+  assert average(values, ("a", "b")) == Summary(0.5, None, 1)
 
 
 def test_there_is_no_average_where_a_target_is_missing():
@@ -55,7 +55,7 @@ def test_there_is_no_average_where_a_target_is_missing():
   assert average({}, ()) is None
 
 
-def test_how_figures_are_printed():
+def test_how_values_are_printed():
   assert percent(summarise([0.62, 0.63])) == "62.5 ± 0.7"
   assert percent(summarise([0.6245])) == "62.5"
   assert percent(None) == ""

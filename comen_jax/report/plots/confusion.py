@@ -1,4 +1,4 @@
-"""Confusion matrices of a target, one method beside the other."""
+"""Draws the confusion matrices of a target, methods side by side."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -6,16 +6,21 @@ from matplotlib.figure import Figure
 from comen_jax import figures
 from comen_jax.report.plots.theme import WIDTH, Theme
 
-MAX_NAMED = 20  # Classes; beyond, names would lie on one another.
+MAX_NAMED = 20  # Names of more classes would overlap.
 
 
 def figure(methods: dict[str, dict[str, np.ndarray]], theme: Theme) -> Figure:
-  """In per cent of each true class; arrays of analysis.npz by title."""
+  """Draws a matrix per method, in per cent of each true class.
+
+  Args:
+    methods: arrays of analysis.npz, by title of the method.
+    theme: colours of the figure.
+  """
   names = next(iter(methods.values()))["class_names"]
   named = len(names) <= MAX_NAMED
   longest = max(map(len, names)) if named else 0
   height = 3.8 + 0.06 * longest + (0 if named else 0.3)
-  # Alone, it needs no more room than beside another.
+  # A single matrix is as large as one of two.
   whole = theme.figure(height, WIDTH if len(methods) > 1 else 4.0)
   whole.get_layout_engine().set(wspace=0.04)
   panels = whole.subplots(1, len(methods), squeeze=False)[0]
@@ -40,5 +45,5 @@ def figure(methods: dict[str, dict[str, np.ndarray]], theme: Theme) -> Figure:
 
 
 def accuracy(counts: np.ndarray) -> float:
-  """Share of images on the diagonal of [K, K]."""
+  """Returns the share of images on the diagonal of `counts` [K, K]."""
   return float(np.trace(counts) / max(counts.sum(), 1))

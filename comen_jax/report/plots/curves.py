@@ -1,4 +1,4 @@
-"""Training curves: loss and accuracy per epoch, a thin line for each seed."""
+"""Draws training curves: loss and accuracy per epoch, for each seed."""
 
 import pathlib
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ _TARGET = "target (not used for selection)"
 
 
 class Series(NamedTuple):
-  """One quantity of several seeds.
+  """A quantity over the epochs of several seeds.
 
   Attributes:
-    epochs: [E], those that every seed has.
-    values: [seeds, E].
+    epochs: epochs that every seed has [E].
+    values: value of each seed and epoch [seeds, E].
   """
 
   epochs: np.ndarray
@@ -32,7 +32,7 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def series(runs: list[list[dict[str, Any]]], name: str) -> Series:
-  """A quantity by epoch; without epochs where a seed has none of it."""
+  """Returns a quantity by epoch; no epochs if a seed does not have it."""
   found = [{r["epoch"]: r[name] for r in run if name in r} for run in runs]
   epochs = sorted(set.intersection(*map(set, found))) if found else []
   return Series(
@@ -41,7 +41,7 @@ def series(runs: list[list[dict[str, Any]]], name: str) -> Series:
 
 
 def stages(run: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
-  """Name, first and last epoch of each stage."""
+  """Returns the name, first and last epoch of each stage."""
   spans: dict[str, tuple[int, int]] = {}
   for record in run:
     first, _ = spans.get(record["stage"], (record["epoch"], 0))
@@ -50,12 +50,12 @@ def stages(run: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
 
 
 class Runs(NamedTuple):
-  """A method's runs.
+  """The runs of a method.
 
   Attributes:
-    title: the method's.
+    title: name of the method.
     colour: index of `Theme.methods`.
-    seeds: epochs of each run.
+    seeds: records of the epochs, for each seed.
   """
 
   title: str
@@ -64,7 +64,7 @@ class Runs(NamedTuple):
 
 
 def figure(methods: list[Runs], theme: Theme) -> Figure:
-  """Loss on the left, accuracy on the right."""
+  """Draws loss on the left and accuracy on the right."""
   whole = theme.figure(3.7)
   left, right = whole.subplots(1, 2)
   for title, index, runs in methods:
@@ -80,7 +80,7 @@ def figure(methods: list[Runs], theme: Theme) -> Figure:
   left.set_title("training loss", pad=16)
   right.set(xlabel="epoch")
   right.set_title("accuracy, per cent", pad=16)
-  # The method of several stages says what its epochs are.
+  # The stages are those of the method that has most.
   spans = max((stages(runs.seeds[0]) for runs in methods), key=len)
   for axes in (left, right):
     _shade(axes, spans, theme)
@@ -108,7 +108,7 @@ def _line(
 
 
 def _shade(axes: Axes, spans: list[tuple[str, int, int]], theme: Theme) -> None:
-  """Every other stage has a darker ground; each bears its name."""
+  """Names each stage above the axes and shades every other one."""
   if len(spans) < 2:
     return
   for number, (name, first, last) in enumerate(spans):

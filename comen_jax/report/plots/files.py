@@ -1,7 +1,7 @@
-"""A figure as two PNG files, light and dark, drawn again only when it differs.
+"""Writes a figure as two PNG files, light and dark, if they are out of date.
 
-A file carries the hash of what it was drawn from, the drawing code included, so
-that neither dates nor names need to be trusted.
+Each file holds the hash of the data and code that it was drawn from. A figure
+is drawn again if that hash changes, whatever the dates of the files.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from comen_jax.report import palette
 from comen_jax.report.document import Picture
 from comen_jax.report.plots.theme import DARK, DPI, LIGHT, Theme
 
-_KEY = "comen_jax"  # Of the PNG's text that holds the hash.
+_KEY = "comen_jax"  # Name of the PNG's text field with the hash.
 
 
 def picture(
@@ -32,14 +32,14 @@ def picture(
   make: Callable[[Theme], Figure],
   labels: tuple[str, ...] = (),
 ) -> Picture:
-  """Draws what is not there yet.
+  """Draws a figure if its files are missing or out of date.
 
   Args:
-    stem: of the files, `<stem>.png` and `<stem>-dark.png`.
-    caption: of the picture.
-    sources: files that the figure is made of.
-    make: draws it; called only where a file is missing or of other sources.
-    labels: whatever else `make` prints.
+    stem: path of the files, `<stem>.png` and `<stem>-dark.png`.
+    caption: caption of the figure.
+    sources: files that the figure shows.
+    make: function that draws it; called only if needed.
+    labels: other text that `make` prints.
   """
   key = _key(sources, labels)
   light = stem.with_name(f"{stem.name}.png")
@@ -57,7 +57,7 @@ def picture(
 
 
 def slug(*names: str) -> str:
-  """A file name out of names that may hold anything, each its own."""
+  """Joins names of any text to a file name; other names, other file name."""
   text = "-".join(names)
   plain = re.sub(r"[^A-Za-z0-9_-]+", "_", text)
   if plain == text:
@@ -80,7 +80,7 @@ def _key_of(path: pathlib.Path) -> str | None:
   try:
     with Image.open(path) as image:
       return image.info.get(_KEY)
-  except OSError:  # No picture: draw it.
+  except OSError:  # Not an image.
     return None
 
 
@@ -88,7 +88,7 @@ def _save(figure: Figure, path: pathlib.Path, key: str) -> None:
   canvas = FigureCanvasAgg(figure)
   canvas.draw()
   image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
-  # A third of the bytes; even photographs of a gallery hardly show it.
+  # 256 colours take a third of the bytes; even photographs look the same.
   image = image.quantize(256, dither=Image.Dither.NONE)
   about = PngImagePlugin.PngInfo()
   about.add_text(_KEY, key)

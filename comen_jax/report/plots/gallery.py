@@ -1,4 +1,4 @@
-"""Latent domains: their most certain pictures, and where these come from."""
+"""Draws the images that are most certain in each latent domain."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,7 +11,7 @@ _COLUMNS = 12
 
 
 def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
-  """A block per latent domain."""
+  """Draws a block of images per latent domain."""
   num_domains, count = arrays["thumbnail_probs"].shape
   lines = -(-count // _COLUMNS)
   whole = theme.figure(num_domains * (lines * WIDTH / _COLUMNS + 0.25))
@@ -22,14 +22,14 @@ def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
 
 
 def contingency(arrays: dict[str, np.ndarray]) -> tuple[tuple[Cell, ...], ...]:
-  """Rows of a table: a latent domain, its images, and of which true domains."""
+  """Returns a table row per latent domain: its images, by true domain."""
   target = list(arrays["domain_names"]).index(arrays["target"].item())
   return tuple(
     (
       Cell(f"latent domain {m}"),
       Cell(f"{counts.sum():,}", numeric=True),
       *(
-        # The target is no source: there is nothing to count.
+        # The target is not a source, so it has no training images.
         Cell(numeric=True)
         if n == target
         else Cell(

@@ -1,4 +1,4 @@
-"""The prototype graph: affinity (Eq. 8) of M latent domains times K classes."""
+"""Draws the prototype graph: affinity (Eq. 8) of M domains x K classes."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -8,11 +8,11 @@ from matplotlib.image import AxesImage
 
 from comen_jax.report.plots.theme import Theme
 
-_MAX_NAMED = 20  # Blocks; beyond, names would lie on one another.
+_MAX_NAMED = 20  # Names of more blocks would overlap.
 
 
 def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
-  """The same matrix ordered by latent domain and by class."""
+  """Draws the same matrix ordered by latent domain and by class."""
   num_domains, num_classes = arrays["prototypes_seen"].shape
   by_domain, by_class = orders(num_domains, num_classes)
   domain_names = [f"domain {m}" for m in range(num_domains)]
@@ -28,13 +28,13 @@ def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
   panels[1].set_title("ordered by class")
   whole.colorbar(
     image, ax=list(panels), location="bottom", aspect=50, fraction=0.04,
-    extend="min", label="affinity (arrow: below the threshold, no edge)",
+    extend="min", label="affinity (arrow: below the threshold, so no edge)",
   )  # fmt: skip
   return whole
 
 
 def orders(num_domains: int, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
-  """Nodes n = m * K + k by domain then class, and by class then domain."""
+  """Returns nodes n = m * K + k by domain then class, by class then domain."""
   nodes = np.arange(num_domains * num_classes)
   return nodes, nodes.reshape(num_domains, num_classes).T.reshape(-1)
 
@@ -42,7 +42,7 @@ def orders(num_domains: int, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
 def ordered(
   arrays: dict[str, np.ndarray], order: np.ndarray
 ) -> np.ma.MaskedArray:
-  """The affinity in that order; nodes never seen are masked."""
+  """Returns the affinity in that order, without prototypes never seen."""
   unseen = ~arrays["prototypes_seen"].reshape(-1)[order]
   matrix = arrays["affinity"][np.ix_(order, order)]
   return np.ma.array(matrix, mask=unseen[:, None] | unseen[None, :])
@@ -51,7 +51,7 @@ def ordered(
 def _draw(
   axes: Axes, matrix: np.ma.MaskedArray, block_names, theme: Theme
 ) -> AxesImage:
-  # Edges share the whole scale: their cosines are often alike.
+  # The scale starts at the smallest edge: cosines are often alike.
   values = matrix.compressed()
   low = values[values > 0].min(initial=0.9)
   colours = ListedColormap(theme.shares(np.linspace(0.15, 1, 256)))
@@ -70,7 +70,7 @@ def _draw(
   inner = np.arange(1, len(block_names)) * size - 0.5
   for draw in (axes.axvline, axes.axhline):
     for place in inner:
-      # Many lines must not hide what is between them.
+      # Many thick lines would hide the values.
       draw(
         place,
         color=theme.colours.muted if few else theme.colours.line,

@@ -1,25 +1,30 @@
-"""Which runs are drawn: DeepAll beside COMEN, for each data set and target."""
+"""Chooses the runs to draw: DeepAll beside COMEN, per data set and target."""
 
 import pathlib
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from comen_jax.report.grouping import by_dataset, data_title, targets_of
-from comen_jax.report.records import Record
+from comen_jax.report.grouping import (
+  Comparison,
+  by_dataset,
+  comparisons,
+  data_title,
+  targets_of,
+)
+from comen_jax.report.records import Record, setting_of
 from comen_jax.variants import VARIANTS
 
 _PAIR = ("deepall", "comen")
 
 
 class Method(NamedTuple):
-  """A row of the tables on one target.
+  """The runs of a row on one target.
 
   Attributes:
-    title: as tables print it.
-    colour: DeepAll 0, COMEN 1, whether the other is there or not.
-    num_domains: M, whether the method makes use of it or not.
-    seed: whose arrays are drawn: the lowest that has any, else -1.
-    analysis: its analysis.npz, or None.
+    title: name of the row, as in the tables.
+    colour: index of `Theme.methods`; always 0 for DeepAll, 1 for COMEN.
+    num_domains: M, 0 for a method without latent domains.
+    seed: lowest seed that has an analysis.npz, -1 if none has.
+    analysis: analysis.npz of that seed, or None.
     logs: metrics.jsonl of every seed that has one, in order of seeds.
   """
 
@@ -32,44 +37,60 @@ class Method(NamedTuple):
 
 
 class Task(NamedTuple):
+  """What a figure is about.
+
+  Attributes:
+    dataset: name of the data set.
+    target: name of the target domain.
+    title: data set and target; if the report has runs of several epochs, data
+      or weights, also which of them are drawn.
+    methods: methods to draw side by side.
+  """
+
   dataset: str
   target: str
+  title: str
   methods: tuple[Method, ...]
 
-  @property
-  def title(self) -> str:
-    return f"{data_title(self.dataset)}, target {self.target}"
 
+def tasks(records: list[Record]) -> tuple[Task, ...]:
+  """Returns the tasks in the order of tables, of the runs that have a folder.
 
-def tasks(records: Iterable[Record]) -> tuple[Task, ...]:
-  """In the order of tables; records without a folder are left out.
-
-  Where neither DeepAll nor COMEN was run, the first two other rows stand in.
+  If neither DeepAll nor COMEN was run, the first two other rows are drawn.
   """
-  groups: dict[tuple[str, str], list[Record]] = {}
-  for record in records:
-    if record.folder is not None:
-      place = record.measured["dataset"], record.measured["target"]
-      groups.setdefault(place, []).append(record)
-  return tuple(
-    Task(*place, _methods(_alike(groups[place])))
-    for dataset, own in by_dataset(list(records)).items()
-    for target in targets_of(own)
-    if (place := (dataset, target)) in groups
-  )
+  found = []
+  for dataset, own in by_dataset(records).items():
+    several = comparisons(own)
+    for target in targets_of(own):
+      name, runs = _most_runs(several, target)
+      if runs:
+        if len(several) == 1:
+          name = data_title(dataset)
+        title = f"{name}, target {target}"
+        found.append(Task(dataset, target, title, _methods(runs)))
+  return tuple(found)
 
 
-def _alike(records: list[Record]) -> list[Record]:
-  """Runs on the same data, from the same weights, equally long.
+def _most_runs(
+  several: list[Comparison], target: str
+) -> tuple[str, list[Record]]:
+  """Returns the comparison with most runs on a target: its title, its runs.
 
-  Of several kinds, the one with most runs; tables have them all.
+  Only runs that have a folder count. Of equals, the last one wins: it has most
+  epochs.
   """
-  kinds: dict[tuple, list[Record]] = {}
-  for record in records:
-    m = record.measured
-    kind = m["manifest"], m.get("weights", ""), m["epochs"]
-    kinds.setdefault(kind, []).append(record)
-  return max(kinds.values(), key=len)
+  found = [
+    (
+      comparison.title,
+      [
+        record
+        for record in comparison.records
+        if record.folder and record.measured["target"] == target
+      ],
+    )
+    for comparison in several
+  ]
+  return max(reversed(found), key=lambda one: len(one[1]))
 
 
 def _methods(records: list[Record]) -> tuple[Method, ...]:
@@ -78,7 +99,7 @@ def _methods(records: list[Record]) -> tuple[Method, ...]:
     by_row.setdefault(record.row, []).append(record)
   pair = _PAIR
   if "deepall" not in by_row:
-    pair = ("deepall_bn", "comen")  # DeepAll all the same, normalised.
+    pair = ("deepall_bn", "comen")  # Also DeepAll, with BatchNorm.
   shown = [row for row in pair if row in by_row] or list(by_row)[:2]
   colours = [pair.index(r) if r in pair else n for n, r in enumerate(shown)]
   return tuple(_method(r, c, by_row[r]) for r, c in zip(shown, colours))
@@ -87,7 +108,7 @@ def _methods(records: list[Record]) -> tuple[Method, ...]:
 def _method(row: str, colour: int, records: list[Record]) -> Method:
   num_domains = _one_size(records)
   runs = sorted(
-    (r for r in records if r.measured["num_domains"] == num_domains),
+    (r for r in records if setting_of(r).num_domains == num_domains),
     key=lambda r: r.measured["seed"],
   )
   analysed = [r for r in runs if (r.folder / "analysis.npz").exists()]
@@ -103,11 +124,7 @@ def _method(row: str, colour: int, records: list[Record]) -> Method:
 
 
 def _one_size(records: list[Record]) -> int:
-  """Of several M, the one nearest to the number of sources."""
-  return min(
-    (r.measured for r in records),
-    key=lambda m: (
-      abs(m["num_domains"] - len(m["sources"])),
-      m["num_domains"],
-    ),
-  )["num_domains"]
+  """Returns the M that is nearest to the number of sources."""
+  sources = len(records[0].measured["sources"])
+  sizes = sorted({setting_of(r).num_domains for r in records})
+  return min(sizes, key=lambda size: abs(size - sources))

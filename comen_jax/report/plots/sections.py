@@ -1,4 +1,4 @@
-"""All figures of a report, from the folders that runs left behind."""
+"""Draws all figures of a report, from the files in the folders of runs."""
 
 import functools
 import pathlib
@@ -22,15 +22,15 @@ Arrays = dict[str, np.ndarray]
 
 
 def draw(records: list[Record], folder: pathlib.Path) -> tuple[Section, ...]:
-  """Draws what is not there yet, a line printed for each figure.
+  """Draws the figures that are missing or out of date; prints a line for each.
 
   Args:
-    records: of runs; those without a folder, or whose folder lacks
-      analysis.npz, are passed over.
-    folder: for the PNG files.
+    records: finished runs. Training curves need a run's metrics.jsonl, all
+      other figures its analysis.npz; runs without them are skipped.
+    folder: folder for the PNG files.
 
   Returns:
-    Sections of figures; none of a kind for which there is nothing to draw.
+    One section per kind of figure; kinds without any figure are left out.
   """
   folder.mkdir(parents=True, exist_ok=True)
   features, confusions, galleries, graphs, lines = [], [], [], [], []
@@ -53,7 +53,7 @@ def draw(records: list[Record], folder: pathlib.Path) -> tuple[Section, ...]:
     Section("Confusion matrices", (_CONFUSION,), pictures=tuple(confusions)),
     Section("Features", (_FEATURES,), pictures=tuple(features)),
     Section(
-      "Latent domains in pictures", (_LATENT,), _tables(tables),
+      "Images of latent domains", (_LATENT,), _tables(tables),
       tuple(galleries),
     ),
     Section("Prototype graph", (_GRAPH,), pictures=tuple(graphs)),
@@ -62,32 +62,34 @@ def draw(records: list[Record], folder: pathlib.Path) -> tuple[Section, ...]:
 
 
 _CURVES = (
-  "Mean over seeds (thick) and each seed (thin). A method's loss is the sum of"
-  " its own terms, so that losses of different methods do not compare; dotted,"
-  " the cross-entropy alone. Epochs are chosen by source validation; the"
-  " target's accuracy is shown for the candidates only and plays no part."
+  "Thick lines are means over seeds, thin lines are single seeds. Each method"
+  " has its own sum of losses, so losses of different methods cannot be"
+  " compared; dotted lines show the cross-entropy alone. The epoch is chosen by"
+  " source validation. Target accuracy is shown for the epochs that could be"
+  " chosen; it is not used to choose."
 )
 _CONFUSION = (
-  "Rows are true classes, columns predictions, in per cent of the row; all"
-  " images of the target, lowest seed."
+  "Rows are true classes and columns are predictions, in per cent of the row,"
+  " over all images of the target (lowest seed)."
 )
 _FEATURES = (
-  "t-SNE of the last features, scaled to unit length, of the same images for"
-  " each method (lowest seed, at most 500 of the target and 500 of source"
-  " validation). Only nearness means something: distances between groups and"
-  " their sizes do not."
+  "t-SNE of the last features, scaled to unit length. All methods show the same"
+  " images: at most 500 of the target and 500 source validation images (lowest"
+  " seed). Only neighbourhoods carry meaning; sizes of groups and distances"
+  " between them do not."
 )
 _LATENT = (
-  "Latent domains are found without domain labels; the true domains of the"
-  " training images are counted afterwards. Pictures are those whose latent"
-  " domain is most certain, lowest seed. All is as the chosen network sees it,"
-  " which may differ from the domains that were fixed before its last stage."
+  "Latent domains are discovered without domain labels; true domains of the"
+  " training images are counted afterwards. The images shown are those with the"
+  " highest probability of their latent domain (lowest seed). Probabilities are"
+  " those of the selected network, which may differ from the domains that were"
+  " fixed before the last stage."
 )
 _GRAPH = (
-  "Nodes are the prototypes of each latent domain and class. Where a class"
-  " looks alike in all domains, its block stands out on the diagonal of the"
-  " matrix by class, and each block of the matrix by domain has a diagonal of"
-  " its own."
+  "Each node is the prototype of a latent domain and a class. If a class is"
+  " similar in all domains, its block stands out on the diagonal of the matrix"
+  " ordered by class, and every block of the matrix ordered by domain has a"
+  " diagonal of its own."
 )
 
 
@@ -114,21 +116,21 @@ def _curves(task: Task, folder: pathlib.Path) -> list[Picture]:
 
 
 def _features(task: Task, analysed, folder: pathlib.Path) -> Picture:
-  @functools.cache  # Once for light and dark, and not at all if both are there.
+  @functools.cache  # Light and dark share it; up-to-date files need none.
   def points() -> list[tsne.Points]:
     return [tsne.embed(m.title, arrays) for m, arrays in analysed]
 
   classes = len(analysed[0][1]["class_names"])
   palette = (
-    f" The {classes} classes are too many for a colour each: neighbours in"
-    " the data set's order have similar ones."
+    f" The {classes} classes are too many to have a colour each: classes that"
+    " are neighbours in the data set have similar colours."
     if classes > tsne.MAX_COLOURS
     else ""
   )
   return picture(
     folder / slug("tsne", *task[:2]),
-    f"{task.title}: features of {_named(analysed)}, by class and as source"
-    f" against target.{palette}",
+    f"{task.title}: features of {_named(analysed)}, coloured by class and by"
+    f" source or target.{palette}",
     [m.analysis for m, _ in analysed],
     lambda theme: tsne.figure(points(), theme),
     tuple(m.title for m, _ in analysed),
@@ -139,7 +141,7 @@ def _confusion(task: Task, analysed, folder: pathlib.Path) -> Picture:
   methods = {m.title: arrays for m, arrays in analysed}
   classes = len(analysed[0][1]["class_names"])
   order = (
-    f" The {classes} classes stand in the data set's order, unnamed."
+    f" The {classes} classes are in the order of the data set, without names."
     if classes > confusion.MAX_NAMED
     else ""
   )
@@ -157,8 +159,8 @@ def _gallery(
 ) -> Picture:
   return picture(
     folder / slug("latent", *task[:2], method.title),
-    f"{task.title}: most certain training images of each latent domain of"
-    f" {method.title} (seed {method.seed}).",
+    f"{task.title}: training images with the highest probability in each latent"
+    f" domain of {method.title} (seed {method.seed}).",
     [method.analysis],
     functools.partial(gallery.figure, arrays),
   )
@@ -168,7 +170,7 @@ def _graph(
   task: Task, method: Method, arrays: Arrays, folder: pathlib.Path
 ) -> Picture:
   seen = arrays["prototypes_seen"]
-  unseen = f"; grey, {(~seen).sum()} never seen" if not seen.all() else ""
+  unseen = "" if seen.all() else f"; {(~seen).sum()} without any image are grey"
   return picture(
     folder / slug("prototypes", *task[:2], method.title),
     f"{task.title}: affinity of the {seen.size} prototypes of {method.title}"
@@ -179,7 +181,7 @@ def _graph(
 
 
 def _count(tables: dict, task: Task, method: Method, arrays: Arrays) -> None:
-  """Adds a latent domain's true domains to the data set's table."""
+  """Adds the true domains of a run's latent domains to a table."""
   _, rows = tables.setdefault(
     task.dataset, (tuple(map(str, arrays["domain_names"])), [])
   )
@@ -190,8 +192,8 @@ def _count(tables: dict, task: Task, method: Method, arrays: Arrays) -> None:
 def _tables(tables: dict) -> tuple[Table, ...]:
   return tuple(
     Table(
-      f"{data_title(dataset)}: training images of each latent domain, by true"
-      " domain",
+      f"Training images of each latent domain by true domain, on"
+      f" {data_title(dataset)}",
       ("", "images", *domains),
       tuple(rows),
     )

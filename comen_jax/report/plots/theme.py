@@ -1,7 +1,7 @@
-"""How figures look, light and dark, and in which colours.
+"""Colours and fonts of figures, light and dark.
 
-Colours can be told apart by people who confuse some: Okabe and Ito's for
-methods, Petroff's ten for classes, a continuous map where classes are many.
+Colour-blind readers can tell the colours apart: methods have those of Okabe and
+Ito, classes the ten of Petroff, and many classes a continuous colour map.
 """
 
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from comen_jax.report import palette
 from comen_jax.report.palette import Palette
 
-WIDTH = 7.2  # Inches, of 100 pixels of the page.
-DPI = 200  # Two pixels of the file for one of the page.
+WIDTH = 7.2  # Width in inches; an inch is 100 pixels of the page.
+DPI = 200  # Two pixels of the file for each pixel of the page.
 
 _CLASSES = (
   "#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6",
@@ -24,16 +24,16 @@ _CLASSES = (
 
 
 class Theme(NamedTuple):
-  """What a figure asks for.
+  """Colours and settings of a figure.
 
   Attributes:
     name: "light" or "dark".
-    colours: of the page.
-    methods: one for each method of a figure, in the order of their panels.
-    classes: as many as can be told apart.
-    many: for more classes than those.
-    shares: from none, the background, to all.
-    absent: of what was never measured.
+    colours: colours of the page.
+    methods: a colour for each method of a figure.
+    classes: a colour for each class, as many as can be told apart.
+    many: colour map for more classes than those.
+    shares: colour map for shares from 0 (the background) to 1.
+    absent: colour of values that were never measured.
   """
 
   name: str
@@ -45,18 +45,18 @@ class Theme(NamedTuple):
   absent: str
 
   def figure(self, height: float, width: float = WIDTH) -> Figure:
-    """An empty figure, in inches; fill and save it within `rc`."""
+    """Makes an empty figure, sizes in inches; draw and save it within `rc`."""
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
   def class_colours(self, count: int) -> np.ndarray:
-    """[count, 4]."""
+    """Returns a colour for each of `count` classes [count, 4]."""
     if count <= len(self.classes):
       return matplotlib.colors.to_rgba_array(self.classes[:count])
     return self.many(np.linspace(0, 1, count))
 
   @property
   def rc(self) -> dict[str, Any]:
-    """For `matplotlib.rc_context`, around drawing and saving."""
+    """Returns settings for `matplotlib.rc_context`, to draw and save in."""
     ink, line = self.colours.ink, self.colours.line
     return {
       "figure.facecolor": self.colours.background,
@@ -77,7 +77,7 @@ class Theme(NamedTuple):
       "ytick.labelsize": 8.5,
       "legend.fontsize": 9,
       "legend.frameon": False,
-      # A class may be called "$": names are text, never formulas.
+      # A class may be named "$": names are text, never formulas.
       "text.parse_math": False,
     }
 
@@ -101,7 +101,7 @@ DARK = Theme(
   "dark",
   palette.DARK,
   ("#f0a04b", "#56b4e9"),
-  # The two darkest of the ten would sink into the background.
+  # The two darkest of the ten are hard to see on the dark background.
   tuple(
     {"#bd1f01": "#e5452b", "#832db6": "#ae6be0"}.get(c, c) for c in _CLASSES
   ),

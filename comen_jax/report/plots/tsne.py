@@ -1,4 +1,4 @@
-"""Features in two dimensions: which classes, and how target meets source."""
+"""Features in two dimensions (t-SNE), by class and by source or target."""
 
 from typing import NamedTuple
 
@@ -8,24 +8,23 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
-from sklearn.manifold import TSNE
 
 from comen_jax.report.plots.theme import LIGHT, Theme
 
-MAX_POINTS = 1000  # Half of them target: seconds, and still single dots.
+MAX_POINTS = 1000  # Half of them target. More take long and hide each other.
 MAX_COLOURS = len(LIGHT.classes)
 _SEED = 0
 
 
 class Points(NamedTuple):
-  """A method's features, placed.
+  """Features of a method, as points.
 
   Attributes:
-    title: the method's.
-    places: [n, 2].
-    classes: [n].
-    is_target: [n].
-    class_names: [K].
+    title: name of the method.
+    places: coordinates [n, 2].
+    classes: class of each point [n].
+    is_target: whether each point is of the target [n].
+    class_names: names of the classes [K].
   """
 
   title: str
@@ -36,7 +35,15 @@ class Points(NamedTuple):
 
 
 def embed(title: str, arrays: dict[str, np.ndarray]) -> Points:
-  """t-SNE of features of unit length, the same for the same arrays."""
+  """Places features of unit length by t-SNE; equal arrays give equal points.
+
+  Args:
+    title: name of the method.
+    arrays: arrays of its analysis.npz.
+  """
+  # Only this function needs scikit-learn, which takes a second to import.
+  from sklearn.manifold import TSNE
+
   target = list(arrays["domain_names"]).index(arrays["target"].item())
   is_target = arrays["domain"] == target
   half = MAX_POINTS // 2
@@ -45,7 +52,7 @@ def embed(title: str, arrays: dict[str, np.ndarray]) -> Points:
   length = np.linalg.norm(features, axis=1, keepdims=True)
   perplexity = min(30, (len(rows) - 1) / 3)
   tsne = TSNE(init="pca", perplexity=perplexity, random_state=_SEED, n_jobs=1)
-  # So few points take longest where threads wait for one another.
+  # For so few points, several threads are slower than one.
   with threadpoolctl.threadpool_limits(1):
     places = tsne.fit_transform(features / np.maximum(length, 1e-12))
   return Points(
@@ -58,7 +65,7 @@ def embed(title: str, arrays: dict[str, np.ndarray]) -> Points:
 
 
 def figure(methods: list[Points], theme: Theme) -> Figure:
-  """A column per method: by class, then source against target."""
+  """Draws a column per method: by class, then by source or target."""
   side_by_side = len(methods) > 1
   whole = theme.figure(8.0 if side_by_side else 4.2)
   parts = whole.subfigures(*((2, 1) if side_by_side else (1, 2)))
@@ -71,7 +78,7 @@ def _by_class(part: SubFigure, methods: list[Points], theme: Theme) -> None:
   names = methods[0].class_names
   colours = theme.class_colours(len(names))
   for axes, points in zip(_panels(part, methods, "by class"), methods):
-    # In random order, so that no class lies on top of all others.
+    # In random order, so that no class covers all others.
     order = np.random.default_rng(_SEED).permutation(len(points.places))
     axes.scatter(
       *points.places[order].T, s=7, linewidths=0,
@@ -91,9 +98,7 @@ def _by_class(part: SubFigure, methods: list[Points], theme: Theme) -> None:
 
 def _by_side(part: SubFigure, methods: list[Points], theme: Theme) -> None:
   colours = theme.colours.muted, theme.methods[0]
-  for axes, points in zip(
-    _panels(part, methods, "source against target"), methods
-  ):
+  for axes, points in zip(_panels(part, methods, "source and target"), methods):
     for side, colour, alpha in zip((False, True), colours, (0.35, 0.8)):
       axes.scatter(
         *points.places[points.is_target == side].T, s=7, linewidths=0,
@@ -115,7 +120,7 @@ def _legend(part: SubFigure, names, colours) -> None:
     Line2D([], [], color=colour, marker="o", linestyle="", markersize=5)
     for colour in colours
   ]
-  # In ems of 9 points: a dot and its margins, then letters.
+  # Widths in ems of 9 points: a dot and its margins, then letters.
   room = part.bbox.width / part.figure.dpi * 8
   columns = max(int(room / (2.8 + 0.65 * max(map(len, names)))), 1)
   lines = -(-len(names) // columns)
@@ -127,6 +132,6 @@ def _legend(part: SubFigure, names, colours) -> None:
 
 
 def _spread(chosen: np.ndarray, most: int) -> np.ndarray:
-  """Up to `most` of the chosen rows, evenly over them."""
+  """Returns up to `most` of the chosen rows, evenly spread over them."""
   rows = np.flatnonzero(chosen)
   return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)]

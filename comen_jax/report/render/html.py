@@ -1,9 +1,9 @@
-"""A report as one page that needs nothing else: style and pictures inside.
+"""Renders a report as one web page, with style and figures inside it.
 
-Light or dark as the reader's system is. The page never scrolls sideways; what
-is too wide, a table or a figure on a phone, scrolls in a box of its own. A
-figure is clicked to fill the window (a checkbox and CSS: a browser would not
-follow a link to embedded data).
+The page is light or dark, as the reader's system is. It never scrolls sideways:
+a table or figure that is too wide scrolls in its own box. A click enlarges a
+figure (with a checkbox and CSS, since browsers do not follow links to embedded
+data).
 """
 
 import base64
@@ -22,11 +22,11 @@ from comen_jax.report.document import (
 )
 from comen_jax.report.render.page_style import STYLE
 
-_LONG = 30  # Rows; a longer table scrolls under its heading.
+_LONG = 30  # A table with more rows scrolls under its heading.
 
 
 def render(document: Document) -> str:
-  """The page's text; pictures are read from their files."""
+  """Returns the text of the page; figures are read from their files."""
   titles = [section.title for section in document.sections]
   anchors = _anchors(titles)
   return "\n".join(
@@ -91,7 +91,7 @@ def _table(table: Table) -> str:
     [
       '<figure class="table">',
       f"<figcaption>{_text(table.caption)}</figcaption>",
-      # In the tab order, so that it also scrolls by keyboard.
+      # In the tab order, so that the keyboard can scroll it.
       f'<div class="{box}" tabindex="0" role="region" aria-label="{label}">',
       f"<table><thead><tr>{header}</tr></thead>",
       "<tbody>",
@@ -120,7 +120,7 @@ def _columns(table: Table) -> range:
 
 
 def _is_numeric(table: Table, column: int) -> bool:
-  """Whether a column's heading is to stand over right-aligned cells."""
+  """Whether a column has right-aligned cells."""
   cells = [row[column] for row in table.rows if len(row) > 1]
   return any(cell.numeric for cell in cells)
 
@@ -161,7 +161,10 @@ def _picture(picture: Picture) -> str:
 
 
 def _size(path: pathlib.Path) -> tuple[int, int]:
-  """In pixels of the page, 100 to the file's inch; 1 to 1 if it names none."""
+  """Returns the size in pixels of the page, 100 per inch of the file.
+
+  A file without a resolution is shown pixel by pixel.
+  """
   with Image.open(path) as image:
     dpi, _ = image.info.get("dpi", (100, 100))
     return tuple(round(100 * side / dpi) for side in image.size)
@@ -177,8 +180,8 @@ def _paragraphs(texts: tuple[str, ...]) -> list[str]:
 
 
 def _text(text: str) -> str:
-  """Escaped; hashes and paths may be broken, flags of a command may not."""
-  words = re.split(r"(\S{25,})", text)  # Every second one is long.
+  """Escapes text; long hashes and paths may wrap, flags of a command not."""
+  words = re.split(r"(\S{25,})", text)  # Every second item is a long word.
   for n in range(1, len(words), 2):
     words[n] = "\0".join(re.findall(r"[^/=_.]{1,10}[/=_.]*|.", words[n]))
   text = html.escape("".join(words), quote=False).replace("\0", "<wbr>")
@@ -186,7 +189,7 @@ def _text(text: str) -> str:
 
 
 def _anchors(titles: list[str]) -> list[str]:
-  """An id for each title, no two alike."""
+  """Returns a unique id for each title."""
   anchors: list[str] = []
   for title in titles:
     plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"

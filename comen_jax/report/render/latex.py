@@ -1,6 +1,6 @@
-"""A document as LaTeX: a whole file, whose floats can be copied into another.
+"""Renders a report as a LaTeX file; its tables can be copied into others.
 
-Needs the packages that `_PREAMBLE` names, which every distribution has.
+The file needs the packages in `_PREAMBLE`, which all LaTeX distributions have.
 """
 
 import os
@@ -35,14 +35,14 @@ _SPECIAL = {
   "✓": r"$\checkmark$",
   "†": r"\textdagger{}",
 }
-_LAST_LATIN = "\u017f"  # Beyond this pdfLaTeX knows no letters by itself.
-_LONG_WORD = 30  # Characters; hashes and commands must break somewhere.
-_LONG_TEXT = 60  # A column of such cells is set as paragraphs.
-_PAGE = 40  # Lines of a table that fit on a page.
+_LAST_LATIN = "\u017f"  # pdfLaTeX has no letters after this one.
+_LONG_WORD = 30  # Longer words, such as hashes, may break across lines.
+_LONG_TEXT = 60  # A column with longer cells is set as paragraphs.
+_PAGE = 40  # Rows of a table that fit on a page.
 
 
 def render(document: Document, folder: pathlib.Path) -> str:
-  """The text of a file in `folder`; pictures are named from there."""
+  """Returns the text of a file in `folder`; paths of figures start there."""
   blocks = [
     _PREAMBLE,
     rf"\title{{{_escape(document.title)}}}" + "\n" + r"\author{}\date{}",
@@ -60,12 +60,12 @@ def _section(section: Section, folder: pathlib.Path) -> list[str]:
     *map(_escape, section.text),
     *(float_ for table in section.tables for float_ in _floats(table)),
     *(_picture(picture, folder) for picture in section.pictures),
-    r"\clearpage",  # LaTeX holds back only so many floats.
+    r"\clearpage",  # LaTeX can hold back only a few floats.
   ]
 
 
 def _floats(table: Table) -> Iterable[str]:
-  """One, or several where a page would not hold all lines."""
+  """Yields a float, or several if the table does not fit on a page."""
   pages = _pages(table.rows)
   for number, rows in enumerate(pages):
     caption = table.caption + (" (continued)" if number else "")
@@ -91,7 +91,7 @@ def _float(table: Table) -> str:
       r"\begin{table}[htbp]",
       r"\centering\small",
       rf"\caption{{{_escape(table.caption)}}}",
-      # No wider than the text; narrower ones keep their size.
+      # Shrinks tables that are wider than the text; others keep their size.
       r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
       rf"\begin{{tabular}}{{{_columns(table)}}}",
       r"\toprule",
@@ -118,7 +118,7 @@ def _columns(table: Table) -> str:
 
 
 def _pages(rows: tuple[tuple[Cell, ...], ...]) -> list[tuple]:
-  """Rows cut into pages, before a heading where there is one."""
+  """Cuts rows into pages, before a heading if there is one."""
   pages = []
   while len(rows) > _PAGE:
     headings = [i for i in range(1, _PAGE + 1) if len(rows[i]) == 1]
@@ -152,9 +152,9 @@ def _picture(picture: Picture, folder: pathlib.Path) -> str:
 
 
 def _escape(text: str) -> str:
-  """Plain text; what pdfLaTeX has no letter for is told by its code."""
+  """Escapes text; a letter that pdfLaTeX lacks is shown by its code."""
   escaped = " ".join(map(_word, text.split()))
-  # After a line's end these would be read as the options of its break.
+  # After a line break, LaTeX would read these as its options.
   return re.sub(r"^(?=[\[*])", "{}", escaped)
 
 

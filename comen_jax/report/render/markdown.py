@@ -1,4 +1,4 @@
-"""A document as GitHub's Markdown."""
+"""Renders a report as GitHub's Markdown."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ from comen_jax.report.document import Cell, Document, Picture, Section, Table
 
 
 def render(document: Document, folder: pathlib.Path) -> str:
-  """The text of a file in `folder`; pictures are linked from there."""
+  """Returns the text of a file in `folder`; links to figures start there."""
   blocks = [f"# {_escape(document.title)}", *map(_paragraph, document.lead)]
   for section in document.sections:
     blocks += _section(section, folder)
@@ -24,7 +24,7 @@ def _section(section: Section, folder: pathlib.Path) -> list[str]:
 
 
 def _table(table: Table) -> list[str]:
-  """Padded, so that the source reads as a table too."""
+  """Pads the cells, so that the source is readable too."""
   width = len(table.header)
   lines = [[_escape(name) for name in table.header]]
   for row in table.rows:
@@ -65,12 +65,12 @@ def _picture(picture: Picture, folder: pathlib.Path) -> str:
 
 
 def _paragraph(text: str) -> str:
-  """Text at the start of a line, where some marks would begin a list."""
+  """Escapes text at the start of a line, where a mark could begin a list."""
   return re.sub(r"^(\d*)([-+.)])", r"\1\\\2", _escape(text))
 
 
 def _escape(text: str) -> str:
-  """Plain text; an underscore within a word is one in Markdown, too."""
+  """Escapes marks; an underscore within a word needs no escape."""
   text = " ".join(text.split())
   text = re.sub(r"([\\|*`<>\[\]#~$])", r"\\\1", text)
   text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

@@ -1,4 +1,4 @@
-"""CSS of the page."""
+"""Style sheet (CSS) of the page."""
 
 from comen_jax.report.palette import DARK, LIGHT, Palette
 
@@ -58,7 +58,7 @@ main { counter-reset: table figure; }
   color: var(--ink); font-weight: 600;
 }
 .scroll { display: block; overflow-x: auto; max-width: 100%; }
-/* A shadow at the right edge, hidden where there is nothing more to see. */
+/* A shadow at the right edge, hidden at the end of the table. */
 .table .scroll {
   background:
     linear-gradient(to left, var(--background) 50%, transparent)
@@ -94,7 +94,7 @@ tbody .bold { font-weight: 650; }
   color: var(--muted);
 }
 .group span { position: sticky; left: .6rem; }
-/* The row's name stays where the rest scrolls. */
+/* The name of a row stays in view while the rest scrolls. */
 th:first-child:not([colspan]) {
   position: sticky; left: 0; z-index: 1; background: var(--background);
 }
@@ -105,7 +105,7 @@ thead th:first-child:not([colspan]) { background: var(--raised); z-index: 2; }
   /* A collapsed border would scroll away. */
   box-shadow: inset 0 1px var(--ink), inset 0 -1px var(--ink);
 }
-/* Rows fade out at the bottom edge as long as there are more. */
+/* Rows fade out at the bottom edge while there are more below. */
 .long::after {
   content: ""; display: block; position: sticky; bottom: 0; left: 0;
   z-index: 3; height: 1.75rem;
@@ -129,7 +129,7 @@ input:checked + .scroll img {
 @media (max-width: 40rem) {
   body { padding-top: 1.5rem; }
   h1 { font-size: 1.5rem; }
-  /* A wide figure scrolls before its letters get too small to read. */
+  /* A wide figure scrolls before its text becomes too small to read. */
   img { max-width: max(100%, 33rem); }
   th, td { padding: .35rem .5rem; }
   tbody th { min-width: 6rem; max-width: 9.5rem; }

@@ -1,14 +1,14 @@
-"""A table for the terminal."""
+"""Renders a table for the terminal."""
 
 import textwrap
 
 from comen_jax.report.document import Table
 
-_WIDTH = 80  # Of notes; tables take what they need.
+_WIDTH = 80  # Width of notes; tables may be wider.
 
 
 def render(table: Table) -> str:
-  """Aligned columns under the caption, notes below."""
+  """Returns the caption, aligned columns and the notes below."""
   width = len(table.header)
   lines = [row for row in table.rows if len(row) == width]
   numeric = [any(row[i].numeric for row in lines) for i in range(width)]

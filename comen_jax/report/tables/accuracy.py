@@ -1,13 +1,15 @@
-"""Tables of accuracy: ours beside the paper's, and rule beside rule.
+"""Tables of accuracy: our results, the paper's, and the rules of selection.
 
-Figures are target accuracies in per cent. A cell with no run is empty.
+Values are target accuracies in per cent. A cell without a run is empty.
 """
 
-from comen_jax.data import BENCHMARKS
-from comen_jax.report import paper
+from comen_jax.report import benchmarks, paper
 from comen_jax.report.document import Cell, Table
-from comen_jax.report.grouping import LABELS_NOTE, Group, data_title
-from comen_jax.report.records import Record
+from comen_jax.report.grouping import (
+  LABELS_NOTE,
+  Comparison,
+  Group,
+)
 from comen_jax.report.statistics import (
   Summary,
   average,
@@ -23,16 +25,20 @@ _RULES = {
 }
 _ORACLE = "target_accuracy_oracle"
 AVERAGE_NOTE = (
-  "± is the sample deviation over seeds (ddof 1), absent for a single run."
-  " The average is taken over all targets within a seed, then over the seeds"
-  " that have every target; it is empty where a target has no run."
+  "± is the sample standard deviation over seeds (ddof 1); a single run has"
+  " none. The average is taken over all targets of a seed, then over the seeds"
+  " that have every target. It is empty if a target has no run."
 )
-_RUNS_NOTE = "Runs in brackets: per target, where they are not equally many."
+_RUNS_NOTE = (
+  "Numbers in brackets are the runs per target, where targets have different"
+  " numbers of runs."
+)
 MISPRINT_MARK = "*"
 
 
-def main(dataset: str, groups: list[Group], targets: tuple[str, ...]) -> Table:
-  """Ours by target, then the paper's DeepAll and COMEN, if it has them."""
+def main(comparison: Comparison) -> Table:
+  """Our accuracy by target, then the paper's DeepAll and COMEN, if any."""
+  dataset, title, targets, groups = comparison
   rows = [
     (Cell(g.title, bold=True), *cells, Cell(g.count(targets), numeric=True))
     for g, cells in zip(groups, accuracies(groups, targets))
@@ -41,17 +47,17 @@ def main(dataset: str, groups: list[Group], targets: tuple[str, ...]) -> Table:
   if dataset in paper.TABLES:
     table = paper.TABLES[dataset]
     printed = [table.row(paper.DEEPALL), table.row(paper.COMEN)]
-    source = f"The paper's ({paper.SOURCE}, Table {table.number})"
+    source = f"Paper ({paper.SOURCE}, Table {table.number})"
     rows = [
       (Cell("Ours"),),
       *rows,
       (Cell(source),),
       *(_printed(dataset, row, targets, more=1) for row in printed),
     ]
-    notes += misprint_notes(dataset, printed) + _likeness(groups, targets)
+    notes += misprint_notes(dataset, printed) + _likeness(comparison)
   return Table(
-    f"Target accuracy (%) on {data_title(dataset)}, epoch chosen by source"
-    " validation: mean ± deviation over seeds",
+    f"Target accuracy (%) on {title}: mean ± standard deviation over seeds,"
+    " epoch chosen by source validation",
     ("", *targets, "Average", "Runs"),
     tuple(rows),
     tuple(notes),
@@ -59,7 +65,7 @@ def main(dataset: str, groups: list[Group], targets: tuple[str, ...]) -> Table:
 
 
 def of_paper(dataset: str, targets: tuple[str, ...]) -> Table:
-  """All that the paper printed of a data set."""
+  """Everything that the paper printed for a data set."""
   table = paper.TABLES[dataset]
   rows = []
   for title, printed in (
@@ -71,42 +77,41 @@ def of_paper(dataset: str, targets: tuple[str, ...]) -> Table:
   every = [*table.supervised, *table.unsupervised]
   renamed = ", ".join(f"{c} is {t}" for t, c in table.columns.items())
   return Table(
-    f"The paper's figures on {table.title} ({paper.SOURCE}, Table"
+    f"The paper's values on {table.title} ({paper.SOURCE}, Table"
     f" {table.number})",
     ("", *targets, "Average"),
     tuple(rows),
     (
       *misprint_notes(dataset, every),
       *paper.REMARKS.get(dataset, ()),
-      f"Of the paper's columns, {renamed}.",
+      f"Names of the paper's columns: {renamed}.",
     ),
   )
 
 
-def selection(
-  dataset: str, groups: list[Group], targets: tuple[str, ...]
-) -> Table:
-  """The same runs under each rule that chooses an epoch."""
+def selection(comparison: Comparison) -> Table:
+  """Accuracy of the same runs under each rule that chooses an epoch."""
+  _, title, targets, groups = comparison
   rows = []
   for g in groups:
-    figures = [g.figures(key) for key in (*_RULES.values(), "val_accuracy")]
+    values = [g.values(key) for key in (*_RULES.values(), "val_accuracy")]
     rows.append((Cell(g.title, bold=True),))
     for target in (t for t in targets if t in g.runs):
-      found = [summarise(f.get(target, {}).values()) for f in figures]
+      found = [summarise(f.get(target, {}).values()) for f in values]
       rows.append((Cell(target), *_by_rule(found)))
-    found = [average(f, targets) for f in figures]
+    found = [average(f, targets) for f in values]
     rows.append((Cell("Average"), *_by_rule(found)))
   return Table(
-    f"Rules of selection on {data_title(dataset)}: target accuracy (%) of the"
-    " epoch that each chooses",
+    f"Rules of selection on {title}: target accuracy (%) of the epoch that each"
+    " rule chooses",
     ("Target", *_RULES, "source validation"),
     tuple(rows),
     (
-      "Best validation is the rule of all other tables. The oracle chooses the"
-      " epoch by the target's own accuracy, which nobody has in practice: it"
-      " bounds what selection could gain and is no result.",
-      "Source validation: accuracy (%) on held-out source images at the best"
-      " epoch.",
+      "All other tables use best validation. The oracle chooses the epoch by"
+      " the target's own accuracy, which is unknown in practice: it shows how"
+      " much a better rule could gain, and is not a result.",
+      "Source validation is the accuracy (%) on held-out source images at the"
+      " epoch that best validation chooses.",
       *notes_on(groups, ()),
     ),
   )
@@ -115,9 +120,10 @@ def selection(
 def accuracies(
   groups: list[Group], targets: tuple[str, ...]
 ) -> list[list[Cell]]:
-  """Per group its targets and their average; the best of a column is bold.
+  """Returns a row of cells per group: its targets, then their average.
 
-  Groups that use domain labels know more and do not compete.
+  The best value of a column is bold. Groups that use domain labels know more,
+  so they do not count for it.
   """
   columns = []
   for target in (*targets, None):
@@ -143,7 +149,7 @@ def accuracies(
 
 
 def notes_on(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
-  """What the marks in these groups' lines mean."""
+  """Explains the marks in the rows of these groups."""
   notes = []
   if targets and any("(" in g.count(targets) for g in groups):
     notes.append(_RUNS_NOTE)
@@ -153,18 +159,18 @@ def notes_on(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
 
 
 def misprint_notes(dataset: str, rows: list[paper.PaperRow]) -> list[str]:
-  """What the mark at a printed average means."""
-  told = [paper.misprint(dataset, row) for row in rows]
-  return [f"{MISPRINT_MARK} {text}" for text in told if text]
+  """Explains the mark at a printed average."""
+  texts = [paper.misprint(dataset, row) for row in rows]
+  return [f"{MISPRINT_MARK} {text}" for text in texts if text]
 
 
 def _summary(
   group: Group, target: str | None, targets: tuple[str, ...]
 ) -> Summary | None:
-  figures = group.figures(BEST_VALIDATION)
+  values = group.values(BEST_VALIDATION)
   if target is None:
-    return average(figures, targets)
-  return summarise(figures.get(target, {}).values())
+    return average(values, targets)
+  return summarise(values.get(target, {}).values())
 
 
 def _by_rule(found: list[Summary | None]) -> list[Cell]:
@@ -175,43 +181,44 @@ def _by_rule(found: list[Summary | None]) -> list[Cell]:
 def _printed(
   dataset: str, row: paper.PaperRow, targets: tuple[str, ...], more: int = 0
 ) -> tuple[Cell, ...]:
-  """A line of the paper, and `more` empty cells."""
-  by_target = dict(zip(paper.TABLES[dataset].columns, row.figures))
+  """Returns a row of the paper, followed by `more` empty cells."""
+  by_target = dict(zip(paper.TABLES[dataset].columns, row.values))
   mark = MISPRINT_MARK if paper.misprint(dataset, row) else ""
   texts = [f"{by_target[t]:.1f}" if t in by_target else "" for t in targets]
   texts += [f"{row.average:.1f}{mark}"] + [""] * more
-  figures = (Cell(text, muted=True, numeric=True) for text in texts)
-  return (Cell(row.method, muted=True), *figures)
+  cells = (Cell(text, muted=True, numeric=True) for text in texts)
+  return (Cell(row.method, muted=True), *cells)
 
 
-def _likeness(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
-  """What must be known before ours are held against the paper's."""
-  by_seed = [runs for g in groups for runs in g.runs.values()]
-  records = [record for runs in by_seed for record in runs.values()]
-  epochs = " and ".join(map(str, sorted({g.setting.epochs for g in groups})))
-  manifests = sorted({g.setting.manifest[:12] for g in groups})
+def _likeness(comparison: Comparison) -> list[str]:
+  """Says what a reader must know before comparing ours with the paper's."""
+  setting = comparison.groups[0].setting
   notes = [
-    f"Ours are of {epochs} epochs, on the data of manifest"
-    f" {' and '.join(manifests)}; the paper's of {paper.EPOCHS} epochs, on its"
-    " own copy. They are alike only where epochs and pictures are."
+    f"Our runs have {setting.epochs} epochs, on the data with manifest"
+    f" {setting.manifest[:12]}. The paper's have {paper.EPOCHS} epochs, on the"
+    " authors' copy of the data. Compare them only if epochs and images agree."
   ]
-  counts = {t: _counts(records, t) for t in targets}
+  counts = {t: _counts(comparison, t) for t in comparison.targets}
   if other := [f"{t} {text}" for t, text in counts.items() if text]:
     notes.append(
-      "Ours are not of the published number of images:"
-      f" {'; '.join(other)}. The paper's figures are of other test images."
+      "Our targets do not have the published number of images:"
+      f" {'; '.join(other)}. The paper's values are for other test images."
     )
   return notes
 
 
-def _counts(records: list[Record], target: str) -> str:
-  """A target's numbers of images where they are not the published one."""
-  measured = [r.measured for r in records if r.measured["target"] == target]
-  if not measured:
+def _counts(comparison: Comparison, target: str) -> str:
+  """Returns a target's numbers of images if they are not the published one."""
+  found = sorted(
+    {
+      r.measured["target_images"]
+      for r in comparison.records
+      if r.measured["target"] == target
+    }
+  )
+  if not found:
     return ""
-  count = BENCHMARKS[measured[0]["dataset"]].published_domains[target]
-  published = count if isinstance(count, int) else sum(count)
-  found = sorted({m["target_images"] for m in measured})
+  published = benchmarks.published_images(comparison.dataset, target)
   if found == [published]:
     return ""
   return f"{', '.join(f'{n:,}' for n in found)} of {published:,}"

@@ -1,9 +1,9 @@
-"""Tables on COMEN itself: its parts, its latent domains and their number."""
+"""Tables on COMEN itself: its parts, its latent domains and their number M."""
 
-from comen_jax import variants
 from comen_jax.report import paper
 from comen_jax.report.document import Cell, Table
-from comen_jax.report.grouping import Group, Setting, data_title
+from comen_jax.report.grouping import Comparison, Group
+from comen_jax.report.records import Setting
 from comen_jax.report.statistics import show, summarise
 from comen_jax.report.tables.accuracy import (
   AVERAGE_NOTE,
@@ -12,33 +12,33 @@ from comen_jax.report.tables.accuracy import (
   misprint_notes,
   notes_on,
 )
+from comen_jax.variants import ABLATION, VARIANTS
 
-# Rows that a comparison has anyway; they alone make no ablation.
+# Every comparison has these rows; they alone are no ablation.
 _ALWAYS = ("deepall", "deepall_bn", "comen")
 _ON, _OFF = "✓", "-"
 _RANDOM_NOTE = (
-  "Rows without SDNorm discover nothing: their domains are drawn at random, as"
-  " in the paper's ablation."
+  "Rows without SDNorm do not discover domains: they are drawn at random, as in"
+  " the paper's ablation."
 )
 
 
 def is_part(row: str) -> bool:
-  """Whether a row is of interest to the ablation alone."""
-  return row in variants.ABLATION and row not in (
+  """Whether a row belongs in the ablation only."""
+  return row in ABLATION and row not in (
     *_ALWAYS,
     "comen_true_domains",
   )
 
 
-def ablation(
-  dataset: str, groups: list[Group], targets: tuple[str, ...]
-) -> Table | None:
-  """Which part gives what; None if no part was ever switched off."""
-  order = {name: i for i, name in enumerate(variants.ABLATION)}
+def ablation(comparison: Comparison) -> Table | None:
+  """What each part gives; None if no part was ever switched off."""
+  dataset, title, targets, groups = comparison
+  order = {name: i for i, name in enumerate(ABLATION)}
   found = [g for g in groups if g.setting.row in order]
   if all(g.setting.row in _ALWAYS for g in found):
     return None
-  found.sort(key=lambda g: order[g.setting.row])  # Stable: M, epochs as before.
+  found.sort(key=lambda g: order[g.setting.row])  # Stable: M stays in order.
   of_paper = dataset in paper.ABLATION_COLUMNS
   comen = [paper.TABLES[dataset].row(paper.COMEN)] if of_paper else []
   misprints = misprint_notes(dataset, comen)
@@ -46,8 +46,8 @@ def ablation(
   for g, cells in zip(found, accuracies(found, targets)):
     control = g.setting.row not in paper.ABLATION
     if control and not any(len(line) == 1 for line in lines):
-      lines.append((Cell("Controls, which the paper does not have"),))
-    printed = paper.ablation_figure(dataset, g.setting.row)
+      lines.append((Cell("Controls that the paper does not have"),))
+    printed = paper.ablation_average(dataset, g.setting.row)
     text = "" if printed is None else f"{printed:.1f}"
     if g.setting.row == "comen" and misprints:
       text += MISPRINT_MARK
@@ -58,26 +58,25 @@ def ablation(
   notes = [AVERAGE_NOTE, *notes_on(found, targets)]
   if of_paper:
     notes.append(
-      f"Paper: the average of {paper.SOURCE}, Table {paper.ABLATION_NUMBER}."
+      f"Paper: average from {paper.SOURCE}, Table {paper.ABLATION_NUMBER}."
       f" {paper.ABLATION_REMARK}"
     )
     notes += misprints
   theirs = ("Paper",) if of_paper else ()
   return Table(
-    f"Ablation on {data_title(dataset)}: target accuracy (%)",
+    f"Ablation on {title}: target accuracy (%)",
     ("", "SDNorm", "ProtoGR", "ProtoCCL", *targets, "Average", *theirs, "Runs"),
     tuple(lines),
     tuple(notes),
   )
 
 
-def latent(
-  dataset: str, groups: list[Group], targets: tuple[str, ...]
-) -> Table | None:
+def latent(comparison: Comparison) -> Table | None:
   """What the latent domains are like; None if no run has any."""
+  _, title, targets, groups = comparison
   lines, shown = [], []
   for g in groups:
-    sizes = g.figures("domain_sizes")
+    sizes = g.values("domain_sizes")
     if not any(sizes.values()):
       continue
     shown.append(g)
@@ -87,28 +86,27 @@ def latent(
   if not lines:
     return None
   return Table(
-    f"Latent domains on {data_title(dataset)}, of the source images left"
-    " when each target is held out",
+    f"Latent domains of the source images on {title}, for each target that is"
+    " left out",
     (
       "Target", "NMI with domain", "NMI with class", "Effective number",
       "Images per latent domain",
     ),
     tuple(lines),
     (
-      "True domains serve to measure NMI (normalised mutual information) here,"
-      " not to train. Effective number: exp of the entropy of the mean"
-      " assignment, M at most.",
-      "Images per latent domain: largest first, seeds apart by a slash.",
+      "NMI is normalised mutual information. True domains are used to measure"
+      " it, not to train. Effective number is exp of the entropy of the mean"
+      " assignment; it is at most M.",
+      "Images per latent domain: largest first; a slash separates seeds.",
       *([_RANDOM_NOTE] if any(map(_is_random, shown)) else []),
       *notes_on(shown, ()),
     ),
   )  # fmt: skip
 
 
-def numbers_of_domains(
-  dataset: str, groups: list[Group], targets: tuple[str, ...]
-) -> Table | None:
-  """Rows that were run with several M; None if there is none."""
+def numbers_of_domains(comparison: Comparison) -> Table | None:
+  """Accuracy by M of rows that were run with several M; None without any."""
+  _, title, targets, groups = comparison
   families: dict[Setting, list[Group]] = {}
   for g in groups:
     same = g.setting._replace(num_domains=0)
@@ -125,7 +123,7 @@ def numbers_of_domains(
   if not lines:
     return None
   return Table(
-    f"Number of latent domains M on {data_title(dataset)}: target accuracy (%)",
+    f"Number of latent domains M on {title}: target accuracy (%)",
     ("M", *targets, "Average", "Runs"),
     tuple(lines),
     (AVERAGE_NOTE, *notes_on(shown, targets)),
@@ -133,8 +131,8 @@ def numbers_of_domains(
 
 
 def _parts(row: str) -> tuple[bool, bool, bool]:
-  """SDNorm, ProtoGR, ProtoCCL: on or off."""
-  settings = variants.VARIANTS[row].settings
+  """Whether SDNorm, ProtoGR and ProtoCCL are on."""
+  settings = VARIANTS[row].settings
   return (
     settings["norm"] == "sdnorm",
     settings.get("comen.protogr", False),
@@ -144,16 +142,16 @@ def _parts(row: str) -> tuple[bool, bool, bool]:
 
 def _is_random(group: Group) -> bool:
   row = group.setting.row
-  return row in variants.VARIANTS and not _parts(row)[0]
+  return row in VARIANTS and not _parts(row)[0]
 
 
 def _latent_cells(group: Group, target: str) -> list[Cell]:
   digits = {"nmi_domain": 3, "nmi_class": 3, "effective_domains": 2}
   texts = [
-    show(summarise(group.figures(key)[target].values()), digits=n)
+    show(summarise(group.values(key)[target].values()), digits=n)
     for key, n in digits.items()
   ]
-  sizes = sorted(group.figures("domain_sizes")[target].items())
+  sizes = sorted(group.values("domain_sizes")[target].items())
   texts.append(
     " / ".join(
       ", ".join(map(str, sorted(counts, reverse=True))) for _, counts in sizes
@@ -163,5 +161,5 @@ def _latent_cells(group: Group, target: str) -> list[Cell]:
 
 
 def _without_m(group: Group) -> str:
-  """A family's title: its members' without their M."""
+  """Returns the title of a group without its M."""
   return group.title.replace(f", M = {group.setting.num_domains}", "")

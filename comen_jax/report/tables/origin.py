@@ -1,26 +1,25 @@
-"""Where the figures of a data set come from: data, code, devices, time."""
+"""Where the results of a table come from: data, code, devices, time."""
 
 from collections.abc import Iterable
 
 from comen_jax.report.document import Cell, Table
-from comen_jax.report.grouping import data_title
-from comen_jax.report.records import Record
+from comen_jax.report.grouping import Comparison, data_title
 
-_MANY = 5  # Commands beyond this are counted, not listed.
+_MANY = 5  # More commands than this are counted, not listed.
 
 
-def origin(dataset: str, records: list[Record]) -> Table:
-  """Everything that the runs' records say; values that differ are all listed.
+def origin(comparison: Comparison) -> Table:
+  """Lists every value that the runs' records have.
 
-  What no record tells is an empty cell.
+  A cell is empty if no record has the value.
   """
+  records = comparison.records
   measured = [r.measured for r in records]
   known = [r.provenance for r in records]
   commits = _distinct(p.get("commit") for p in known)
-  manifests = _distinct(m["manifest"] for m in measured)
   lines = {
-    "Data set": data_title(dataset),
-    "Manifest": "; ".join(manifests),
+    "Data set": data_title(comparison.dataset),
+    "Manifest": _listed(m["manifest"] for m in measured),
     "Runs": str(len(records)),
     "Seeds": _listed(m["seed"] for m in measured),
     "Epochs": _listed(m["epochs"] for m in measured),
@@ -37,35 +36,28 @@ def origin(dataset: str, records: list[Record]) -> Table:
     "Command": _commands(known),
   }
   return Table(
-    f"Origin of the figures on {data_title(dataset)}",
+    f"Origin of the results on {comparison.title}",
     ("", "Value"),
     tuple((Cell(name), Cell(text)) for name, text in lines.items()),
-    tuple(_notes(commits, manifests, known)),
+    tuple(_notes(commits, known)),
   )
 
 
-def _notes(
-  commits: list[str], manifests: list[str], known: list[dict]
-) -> Iterable[str]:
-  if len(manifests) > 1:
-    yield (
-      f"The runs are on {len(manifests)} different copies of the data"
-      " (manifests); they are never averaged together."
-    )
+def _notes(commits: list[str], known: list[dict]) -> Iterable[str]:
   if len(commits) > 1:
     yield f"The runs were made by {len(commits)} different commits of the code."
   if any(c.endswith("-dirty") for c in commits):
-    yield 'A commit that ends in "-dirty" had changes that were not committed.'
+    yield 'For a commit marked "-dirty", the code had uncommitted changes.'
   resumed = sum(bool(p.get("resumed_at_unit")) for p in known)
   if resumed:
     yield (
-      f"{resumed} of the runs were interrupted and resumed: of those, the time"
-      " counts from the last start only."
+      f"{resumed} of the runs were interrupted and resumed; their time counts"
+      " from the last start only."
     )
 
 
 def _distinct(values: Iterable) -> list:
-  """Sorted, each once, without those that no record tells."""
+  """Returns the values that are known, sorted, each once."""
   return sorted({v for v in values if v is not None})
 
 
