@@ -4,10 +4,12 @@ import json
 import pathlib
 
 import numpy as np
+import pytest
 
+from comen_jax.errors import UserError
 from comen_jax.report import grouping
 from comen_jax.report.document import Table
-from comen_jax.report.records import Record
+from comen_jax.report.records import Record, read
 
 ALL = {  # Accuracies of two seeds by target.
   "mnist": (0.90, 0.92),
@@ -119,6 +121,16 @@ def write_run(folder: pathlib.Path, value: Record, row=None, config=None):
   if config is not None:
     (folder / "config.json").write_text(json.dumps(config))
   return folder
+
+
+def refused(folder, *said):
+  """The folder is refused in one line that says all of that."""
+  with pytest.raises(UserError) as error:
+    read([folder])
+  text = str(error.value)
+  assert "\n" not in text
+  for part in said:
+    assert str(part) in text
 
 
 def arrays(classes=3, points=24, latent=True, num_domains=2, seed=0):

@@ -5,10 +5,9 @@ import shutil
 
 import pytest
 
-from comen_jax.errors import UserError
 from comen_jax.report import records
 
-from .helpers import line, record, write_run
+from .helpers import line, record, refused, write_run
 
 A, B = (record(seed=seed, accuracy=0.5 + seed / 10) for seed in range(2))
 CONFIG = {"method": "comen", "norm": "", "comen": {"protogr": True}}
@@ -20,15 +19,6 @@ def found(*folders):
     (r.row, r.measured["seed"], r.measured["epochs"], r.folder)
     for r in records.read(folders)
   ]
-
-
-def refused(folder, *said):
-  with pytest.raises(UserError) as error:
-    records.read([folder])
-  text = str(error.value)
-  assert "\n" not in text
-  for part in said:
-    assert str(part) in text
 
 
 @pytest.mark.parametrize("path", [".", "a", "a/b", "a/b/c"])

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from comen_jax.errors import UserError
 from comen_jax.report import records
 
-from .helpers import line, record
+from .helpers import line, record, refused
 
 A, B, C = (record(seed=seed, accuracy=0.5 + seed / 10) for seed in range(3))
 
@@ -17,15 +16,6 @@ def write(folder, **files):
   for name, text in files.items():
     (folder / f"{name.replace('__', '.')}.jsonl").write_text(text)
   return folder
-
-
-def refused(folder, *said):
-  with pytest.raises(UserError) as error:
-    records.read([folder])
-  text = str(error.value)
-  assert "\n" not in text
-  for part in said:
-    assert str(part) in text
 
 
 def test_all_shards_of_all_folders_are_read(tmp_path):

@@ -67,15 +67,16 @@ def _draw(
   )
   size = len(matrix) // len(block_names)
   few = len(block_names) <= _MAX_NAMED
-  inner = np.arange(1, len(block_names)) * size - 0.5
-  for draw in (axes.axvline, axes.axhline):
-    for place in inner:
-      # Many thick lines would hide the values.
-      draw(
-        place,
-        color=theme.colours.muted if few else theme.colours.line,
-        linewidth=0.6 if few else 0.2,
-      )
+  borders = np.arange(1, len(block_names)) * size - 0.5
+  for draw in (axes.vlines, axes.hlines):
+    # Many thick lines would hide the values.
+    draw(
+      borders,
+      -0.5,
+      len(matrix) - 0.5,
+      color=theme.colours.muted if few else theme.colours.line,
+      linewidth=0.6 if few else 0.2,
+    )
   axes.set(xticks=[], yticks=[])
   if few:
     centres = np.arange(len(block_names)) * size + (size - 1) / 2

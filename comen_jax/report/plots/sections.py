@@ -7,13 +7,7 @@ import numpy as np
 
 from comen_jax.report.document import Cell, Picture, Section, Table
 from comen_jax.report.grouping import data_title
-from comen_jax.report.plots import (
-  confusion,
-  curves,
-  gallery,
-  prototypes,
-  tsne,
-)
+from comen_jax.report.plots import confusion, curves, gallery, prototypes, tsne
 from comen_jax.report.plots.files import picture, slug
 from comen_jax.report.plots.runs import Method, Task, tasks
 from comen_jax.report.records import Record
@@ -185,7 +179,8 @@ def _count(tables: dict, task: Task, method: Method, arrays: Arrays) -> None:
   _, rows = tables.setdefault(
     task.dataset, (tuple(map(str, arrays["domain_names"])), [])
   )
-  heading = f"target {task.target}, {method.title}, seed {method.seed}"
+  place = task.title.removeprefix(f"{data_title(task.dataset)}, ")
+  heading = f"{place}, {method.title}, seed {method.seed}"
   rows += [(Cell(heading),), *gallery.contingency(arrays)]
 
 

@@ -5,23 +5,14 @@ Values are target accuracies in per cent. A cell without a run is empty.
 
 from comen_jax.report import benchmarks, paper
 from comen_jax.report.document import Cell, Table
-from comen_jax.report.grouping import (
-  LABELS_NOTE,
-  Comparison,
-  Group,
-)
-from comen_jax.report.statistics import (
-  Summary,
-  average,
-  percent,
-  summarise,
-)
+from comen_jax.report.grouping import LABELS_NOTE, Comparison, Group
+from comen_jax.report.statistics import Summary, average, percent, summarise
 
 BEST_VALIDATION = "target_accuracy"
 _RULES = {
   "best validation": BEST_VALIDATION,
   "last epoch": "target_accuracy_last",
-  "oracle (looks at the target)": "target_accuracy_oracle",
+  "oracle (uses the target)": "target_accuracy_oracle",
 }
 _ORACLE = "target_accuracy_oracle"
 AVERAGE_NOTE = (
@@ -37,7 +28,7 @@ MISPRINT_MARK = "*"
 
 
 def main(comparison: Comparison) -> Table:
-  """Our accuracy by target, then the paper's DeepAll and COMEN, if any."""
+  """Shows our accuracy by target, then the paper's DeepAll and COMEN."""
   dataset, title, targets, groups = comparison
   rows = [
     (Cell(g.title, bold=True), *cells, Cell(g.count(targets), numeric=True))
@@ -65,7 +56,7 @@ def main(comparison: Comparison) -> Table:
 
 
 def of_paper(dataset: str, targets: tuple[str, ...]) -> Table:
-  """Everything that the paper printed for a data set."""
+  """Shows everything that the paper printed for a data set."""
   table = paper.TABLES[dataset]
   rows = []
   for title, printed in (
@@ -90,7 +81,7 @@ def of_paper(dataset: str, targets: tuple[str, ...]) -> Table:
 
 
 def selection(comparison: Comparison) -> Table:
-  """Accuracy of the same runs under each rule that chooses an epoch."""
+  """Shows accuracy under each rule that chooses an epoch of a run."""
   _, title, targets, groups = comparison
   rows = []
   for g in groups:

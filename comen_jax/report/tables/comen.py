@@ -25,14 +25,11 @@ _RANDOM_NOTE = (
 
 def is_part(row: str) -> bool:
   """Whether a row belongs in the ablation only."""
-  return row in ABLATION and row not in (
-    *_ALWAYS,
-    "comen_true_domains",
-  )
+  return row in ABLATION and row not in (*_ALWAYS, "comen_true_domains")
 
 
 def ablation(comparison: Comparison) -> Table | None:
-  """What each part gives; None if no part was ever switched off."""
+  """Shows what each part gives; None if no part was switched off."""
   dataset, title, targets, groups = comparison
   order = {name: i for i, name in enumerate(ABLATION)}
   found = [g for g in groups if g.setting.row in order]
@@ -72,7 +69,7 @@ def ablation(comparison: Comparison) -> Table | None:
 
 
 def latent(comparison: Comparison) -> Table | None:
-  """What the latent domains are like; None if no run has any."""
+  """Shows what the latent domains are like; None if no run has any."""
   _, title, targets, groups = comparison
   lines, shown = [], []
   for g in groups:
@@ -105,7 +102,7 @@ def latent(comparison: Comparison) -> Table | None:
 
 
 def numbers_of_domains(comparison: Comparison) -> Table | None:
-  """Accuracy by M of rows that were run with several M; None without any."""
+  """Shows accuracy by M; None if no row was run with several M."""
   _, title, targets, groups = comparison
   families: dict[Setting, list[Group]] = {}
   for g in groups:

@@ -101,7 +101,7 @@ def test_rules_stand_side_by_side_and_the_oracle_is_marked():
   table = make(accuracy.selection, grid("comen", ALL) + grid("deepall", LOWER))
   assert is_whole(table)
   assert table.header == (
-    "Target", "best validation", "last epoch", "oracle (looks at the target)",
+    "Target", "best validation", "last epoch", "oracle (uses the target)",
     "source validation",
   )  # fmt: skip
   assert texts(table)[6:9] == [
