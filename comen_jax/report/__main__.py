@@ -41,7 +41,7 @@ def main(argv: list[str]) -> None:
   write_text(out / "index.html", html.render(document))
   for part in parts:
     print(plain.render(part.tables[0]), end="\n\n")
-  print(f"{len(records)} runs; the page is {out / 'index.html'}")
+  print(f"{_number(records, 'run')}; the page is {out / 'index.html'}")
   print(f"beside it: report.md, report.tex{_figures(document)}")
 
 
@@ -58,7 +58,7 @@ def _make_folder(folder: pathlib.Path) -> None:
 def _lead(records: list[Record]) -> tuple[str, ...]:
   names = map(grouping.data_title, grouping.by_dataset(records))
   return (
-    f"{len(records)} finished runs on {', '.join(names)}. python -m"
+    f"{_number(records, 'finished run')} on {', '.join(names)}. python -m"
     " comen_jax.report computed every value from their records. A cell without"
     " a run is empty.",
     "Each target domain is left out of training. The epoch is chosen by the"
@@ -68,10 +68,15 @@ def _lead(records: list[Record]) -> tuple[str, ...]:
 
 
 def _figures(document: Document) -> str:
-  count = sum(len(section.pictures) for section in document.sections)
-  if not count:
+  found = [p for section in document.sections for p in section.pictures]
+  if not found:
     return "; no figures, as no run has a metrics.jsonl or an analysis.npz"
-  return f" and {count} figures in figures/"
+  return f" and {_number(found, 'figure')} in figures/"
+
+
+def _number(things: list, name: str) -> str:
+  """Prints "1 run", "2 runs"."""
+  return f"{len(things)} {name}{'s' * (len(things) != 1)}"
 
 
 def _parser() -> argparse.ArgumentParser:

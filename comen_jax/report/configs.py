@@ -41,7 +41,9 @@ def differences(
   ]
 
 
-def told(one: pathlib.Path | None, other: pathlib.Path | None) -> str:
+def difference_text(
+  one: pathlib.Path | None, other: pathlib.Path | None
+) -> str:
   """Names the differences as part of a message; "" if there is none."""
   found = differences(one, other)
   return f"; their configs differ in {', '.join(found)}" if found else ""

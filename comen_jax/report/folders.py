@@ -35,8 +35,7 @@ class Found(NamedTuple):
 def find(top: pathlib.Path) -> list[Found]:
   """Finds the finished runs in `top` and up to three levels below.
 
-  A run that stands in results*.jsonl and has a result.json of its own is found
-  once.
+  A run that has a line in results*.jsonl and a result.json is found once.
   """
   if not top.is_dir():
     raise UserError(

@@ -154,9 +154,9 @@ def group(records: list[Record]) -> list[Group]:
 
 def _check_alike(one: Record, other: Record) -> None:
   """Raises UserError if two runs of a row have different configs."""
-  if told := configs.told(one.folder, other.folder):
+  if text := configs.difference_text(one.folder, other.folder):
     raise UserError(
-      f"{one.folder} and {other.folder} would be averaged in one row{told}:"
+      f"{one.folder} and {other.folder} would be averaged in one row{text}:"
       " report them one by one"
     )
 

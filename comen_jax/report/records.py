@@ -154,6 +154,7 @@ def _check_same(one: tuple[Record, str], other: tuple[Record, str]) -> None:
       raise UserError(
         f"{a.run} is in {where_a} and in {where_b} with different {key}"
         f" ({first.get(key)} and {second.get(key)})"
-        f"{configs.told(a.folder, b.folder)}: report the folders one by one, or"
-        " remove the record that is out of date"
+        f"{configs.difference_text(a.folder, b.folder)}:"
+        " report the folders one by one, or remove the record that is out of"
+        " date"
       )

@@ -169,7 +169,7 @@ def test_the_folder_of_one_run_makes_a_report(tmp_path, capsys):
   folder = write_run(tmp_path / "mine", one, row="comen")
   report.main([str(folder), "--out", str(tmp_path / "out")])
   out = capsys.readouterr().out
-  assert "1 runs" in out
+  assert "1 run;" in out
   assert "no run has a metrics.jsonl or an analysis.npz" in out
   assert not (folder / "report").exists()
 
@@ -182,7 +182,7 @@ def test_published_records_have_curves_and_no_other_figure(tmp_path, capsys):
   (own / "metrics.jsonl").write_text(log(2, 1))
   report.main([str(tmp_path)])
   page = (tmp_path / "report" / "report.md").read_text("utf-8")
-  assert "1 figures" in capsys.readouterr().out
+  assert "1 figure in" in capsys.readouterr().out
   assert "## Training curves" in page
   assert "## Confusion matrices" not in page
 
