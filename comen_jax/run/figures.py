@@ -1,7 +1,7 @@
-"""Pictures of a run, from the arrays of `analysis.npz` alone.
+"""Draws the figures of a run from the arrays of its `analysis.npz`.
 
-`draw_confusion` and `draw_latent_domain` fill axes that are given, so that a
-report shows several runs side by side.
+`draw_confusion` and `draw_latent_domain` draw on given axes, so that a report
+can show several runs side by side.
 """
 
 import pathlib
@@ -14,16 +14,16 @@ from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-# A class may be called "$": names are text, never formulas.
+# A class may be named "$": names are text, never formulas.
 _PLAIN = {"text.parse_math": False}
-_MAX_NUMBERED = 20  # Classes; in smaller cells numbers could not be read.
+_MAX_NUMBERED = 20  # With more classes, cells are too small for numbers.
 
 
 @matplotlib.rc_context(_PLAIN)
 def confusion(
   path: pathlib.Path, arrays: dict[str, np.ndarray], title: str
 ) -> None:
-  """Confusion matrix [K, K], rows are true classes, in per cent of a row."""
+  """Saves the confusion matrix [K, K]: rows are true classes, in per cent."""
   side = max(4.0, 0.45 * len(arrays["class_names"]) + 1.5)
   figure = Figure(figsize=(side, side), layout="constrained")
   axes = figure.add_subplot()
@@ -34,7 +34,7 @@ def confusion(
 
 @matplotlib.rc_context(_PLAIN)
 def latent_domains(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
-  """The most certain source images of each latent domain, a row each."""
+  """Saves the most certain source images of each latent domain, by row."""
   num_domains, count = arrays["thumbnail_probs"].shape
   figure = Figure(
     figsize=(0.5 * count + 2.2, 0.75 * num_domains + 0.3), layout="constrained"
@@ -52,17 +52,17 @@ def draw_confusion(
   cmap: str | Colormap = "Blues",
   names: bool = True,
 ) -> AxesImage:
-  """Shares of each true class's images.
+  """Draws a confusion matrix in per cent of each true class.
 
   Args:
-    axes: to draw on.
-    counts: [K, K], rows are true classes.
-    class_names: [K]; up to 20 of them, cells are numbered.
-    cmap: from 0 to 100 per cent.
-    names: print them along the axes.
+    axes: axes to draw on.
+    counts: numbers of images [K, K]; rows are true classes.
+    class_names: names of the classes [K]. Up to 20 classes, cells show numbers.
+    cmap: colour map from 0 to 100 per cent.
+    names: whether to print the names along the axes.
 
   Returns:
-    The matrix as an artist, for a colour bar.
+    The drawn matrix, which a colour bar needs.
   """
   share = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
   image = axes.imshow(share, cmap=cmap, vmin=0, vmax=100)
@@ -84,16 +84,16 @@ def draw_confusion(
 def draw_latent_domain(
   axes: Axes, arrays: dict[str, np.ndarray], m: int, columns: int
 ) -> None:
-  """The most certain images of latent domain m, `columns` to a line."""
-  pictures, certainty = arrays["thumbnails"][m], arrays["thumbnail_probs"][m]
-  count, size = len(pictures), pictures.shape[1]
+  """Draws the most certain images of latent domain m, `columns` per line."""
+  images, certainty = arrays["thumbnails"][m], arrays["thumbnail_probs"][m]
+  count, size = len(images), images.shape[1]
   gap = max(1, size // 16)
   step = size + gap
-  # Transparent between pictures, and where the domain has no more of them.
+  # Transparent between images, and after the last one of the domain.
   sheet = np.zeros((-(-count // columns) * step, columns * step, 4), np.uint8)
   for n in np.flatnonzero(certainty > 0):
     top, left = np.array(divmod(n, columns)) * step
-    sheet[top : top + size, left : left + size, :3] = pictures[n]
+    sheet[top : top + size, left : left + size, :3] = images[n]
     sheet[top : top + size, left : left + size, 3] = 255
   axes.imshow(sheet[:-gap, :-gap])
   axes.set_axis_off()
@@ -108,7 +108,7 @@ def _describe(arrays: dict[str, np.ndarray], m: int) -> str:
 
 
 def _readable_on(colour: tuple[float, ...]) -> str:
-  """Whichever of black and white has more contrast (WCAG 2, Sec. 1.4.3)."""
+  """Returns black or white, whichever has more contrast (WCAG 2, 1.4.3)."""
   red, green, blue = (
     c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
     for c in colour[:3]

@@ -1,13 +1,15 @@
-"""Lists the runs of a sweep (targets x rows x M x seeds) and its parts."""
+"""Lists the runs of a sweep: targets x variants x M x seeds, and its shards."""
 
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
-from comen_jax import rows
+from comen_jax import variants
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
+from comen_jax.methods.registry import METHODS
+from comen_jax.variants import VARIANTS, Variant
 
 # Keys that a sweep sets itself, and the flag for each.
 _TAKEN = {"target": "--targets", "seed": "--seeds", "norm": "--methods"}
@@ -42,7 +44,7 @@ def make(
     dataset: data set, for the names of its domains.
     targets: "all", or names of targets separated by commas.
     seeds: whole numbers separated by commas.
-    methods: rows of `rows.ROWS`, or "ablation".
+    methods: names of variants or methods, or "ablation".
     num_domains: values of M for rows that have latent domains; "" is the
       config's.
   """
@@ -79,7 +81,9 @@ def part(runs: list[Run], shard: str) -> tuple[list[Run], int, int]:
 
 
 def row_names(methods: str) -> tuple[str, ...]:
-  return rows.ABLATION if methods == "ablation" else _items("methods", methods)
+  return (
+    variants.ABLATION if methods == "ablation" else _items("methods", methods)
+  )
 
 
 def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
@@ -90,7 +94,7 @@ def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
   seen: dict[tuple, str] = {}
   same = {}
   for name in row_names(methods):
-    row = rows.get(name)
+    row = _variant(name)
     given = dict(row.settings)
     method = given.pop("method")
     given["norm"] = config_lib.norm(_with(config, row.settings))
@@ -101,8 +105,18 @@ def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
   return same
 
 
+def _variant(name: str) -> Variant:
+  """Returns a variant by name; any method is a variant too."""
+  if name in VARIANTS:
+    return VARIANTS[name]
+  if name in METHODS:
+    return Variant(name, {"method": name, "norm": ""})
+  names = ", ".join([*VARIANTS, *(m for m in METHODS if m not in VARIANTS)])
+  raise UserError(f"methods={name}: choose from {names}, or ablation")
+
+
 def _run(config, dataset: str, name: str, target: str, count, seed: int) -> Run:
-  given = {**rows.get(name).settings, "target": target, "seed": seed}
+  given = {**_variant(name).settings, "target": target, "seed": seed}
   parts = [dataset, target, name]
   if count is not None:
     given["num_domains"] = count
@@ -120,7 +134,7 @@ def _with(config: ConfigDict, given: dict) -> ConfigDict:
 
 def _domain_counts(name, counts, config, num_sources: int) -> tuple:
   """Values of M of a row; true domains fix M to the number of sources."""
-  row = rows.get(name)
+  row = _variant(name)
   if not row.latent:
     return (None,)
   if row.settings.get("comen.true_domains"):

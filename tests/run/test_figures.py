@@ -1,4 +1,4 @@
-"""Pictures of a run."""
+"""Figures of a run."""
 
 import numpy as np
 import pytest
@@ -22,9 +22,9 @@ def _arrays(names):
 
 @pytest.mark.parametrize(
   "names",
-  ["0123456789", ["$a$", "$b_", "<c>"], [f"name{n}" for n in range(30)]],
+  ["0123456789", ["$a$", "$b_", "<c>"], [f"name{n}" for n in range(21)]],
 )
-def test_a_run_has_its_pictures(tmp_path, names):
+def test_a_run_has_its_figures(tmp_path, names):
   arrays = _arrays(list(names))
   figures.confusion(tmp_path / "confusion.png", arrays, "$title$")
   figures.latent_domains(tmp_path / "latent.png", arrays)
@@ -41,7 +41,7 @@ def test_numbers_are_shares_of_the_true_class():
   assert found == {(0, 0): "75", (1, 0): "25", (2, 2): "100"}
 
 
-def test_a_latent_domain_shows_no_more_pictures_than_it_has():
+def test_a_latent_domain_shows_no_more_images_than_it_has():
   arrays = _arrays(["a"])
   arrays["thumbnail_probs"][1, :3] = 0.9
   axes = Figure().add_subplot()

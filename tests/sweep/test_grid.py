@@ -5,7 +5,7 @@ import pytest
 from conftest import load_config
 
 from comen_jax import config as config_lib
-from comen_jax import rows
+from comen_jax import variants
 from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
 from comen_jax.methods.base import split_epochs
@@ -56,7 +56,7 @@ def test_ablation_is_the_papers_eight_rows_and_our_controls(config, dataset):
     )
     for r in runs
   ]
-  assert [r.row for r in runs] == list(rows.ABLATION)
+  assert [r.row for r in runs] == list(variants.ABLATION)
   on, off, own, sd = True, False, "none", "sdnorm"
   assert parts == [
     (own, off, off, off),
@@ -154,8 +154,10 @@ def test_what_the_sweep_sets_cannot_be_set_beside_it(
     grid.make(config, dataset)
 
 
-def test_a_method_without_a_row_is_a_row(config, dataset, monkeypatch):
-  entry = rows.METHODS["deepall"]
-  monkeypatch.setitem(rows.METHODS, "mine", entry)
+def test_a_method_without_a_variant_has_a_row_of_its_own(
+  config, dataset, monkeypatch
+):
+  entry = grid.METHODS["deepall"]
+  monkeypatch.setitem(grid.METHODS, "mine", entry)
   (run,) = grid.make(config, dataset, "a", "0", "mine")
   assert run.config.method == "mine"
