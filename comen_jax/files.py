@@ -90,3 +90,22 @@ def numbered_jsonl(place: pathlib.Path) -> list[tuple[int, dict[str, Any]]]:
       raise UserError(f"{place}:{number} is not a JSON object: remove the line")
     found.append((number, value))
   return found
+
+
+def append_jsonl(place: pathlib.Path, record: dict[str, Any]) -> None:
+  """Appends a record as one line; it is on disk when this returns.
+
+  A file has one writer. A last line that a kill cut off is removed first.
+  """
+  with open(place, "ab+") as f:
+    f.seek(0)
+    complete, newline, tail = f.read().rpartition(b"\n")
+    if tail:
+      try:
+        json.loads(tail)
+        f.write(b"\n")  # Only the end of the line is missing.
+      except ValueError:
+        f.truncate(len(complete) + len(newline))
+    f.write(json.dumps(record).encode("utf-8") + b"\n")
+    f.flush()
+    os.fsync(f.fileno())

@@ -14,7 +14,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
-from comen_jax import metrics
+from comen_jax import metrics, variants
 from comen_jax.errors import UserError
 from comen_jax.experiment import Experiment, build
 from comen_jax.methods.base import Report
@@ -78,7 +78,8 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
     "seconds_of_this_start": time.monotonic() - start,
     "resumed_at_unit": done,
   }
-  run.finish({"measured": measured, "provenance": origin})
+  row = variants.name_of(config.to_dict())
+  run.finish({"measured": measured, "provenance": origin, "row": row})
   run.close()
   console.results(measured)
   console.say(

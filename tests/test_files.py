@@ -91,3 +91,28 @@ def test_a_bad_line_before_the_last_is_an_error_with_its_number(tmp_path, bad):
 def test_a_last_line_that_is_no_object_is_an_error(tmp_path):
   with pytest.raises(UserError, match=r"log\.jsonl:2 is not a JSON object"):
     files.read_jsonl(write(tmp_path, lines(A) + "[1]\n"))
+
+
+@pytest.mark.parametrize(
+  ("before", "after"),
+  [
+    ("", lines(C)),
+    (lines(A, B), lines(A, B, C)),
+    (lines(A, B)[:-1], lines(A, B, C)),  # Only the line's end is missing.
+    (lines(A, B)[:-5], lines(A, C)),  # The last line is cut off.
+    (lines(A)[:4], lines(C)),
+  ],
+)
+def test_a_record_is_appended_after_the_last_complete_line(
+  tmp_path, before, after
+):
+  place = write(tmp_path, before)
+  files.append_jsonl(place, C)
+  want = [json.loads(line) for line in after.split("\n") if line]
+  assert files.read_jsonl(place) == want
+  assert place.read_bytes().endswith(b"\n")
+
+
+def test_the_first_record_makes_the_file(tmp_path):
+  files.append_jsonl(tmp_path / "new.jsonl", A)
+  assert files.read_jsonl(tmp_path / "new.jsonl") == [A]

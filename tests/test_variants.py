@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT, load_config
 
 from comen_jax import variants
-from comen_jax.methods import METHODS
+from comen_jax.methods.registry import METHODS
 from comen_jax.variants import VARIANTS
 
 

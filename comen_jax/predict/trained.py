@@ -1,6 +1,5 @@
 """Loads the chosen network of a finished run from the run's folder alone."""
 
-import json
 import pathlib
 import zipfile
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from comen_jax import steps
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
 from comen_jax.experiment import network, shapes
+from comen_jax.files import read_json, read_jsonl
 from comen_jax.nn.backbone import Backbone
 from comen_jax.run import selection
 from comen_jax.run.checkpointing import restore_part
@@ -76,10 +76,9 @@ def load(path: str, sharding: jax.sharding.Sharding) -> Trained:
   run = pathlib.Path(path).expanduser().absolute()
   _check(path, run)
   try:
-    config = ConfigDict(json.loads((run / "config.json").read_text()))
-    result = json.loads((run / "result.json").read_text())
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
+    config = ConfigDict(read_json(run / "config.json"))
+    result = read_json(run / "result.json")
+    records = read_jsonl(run / "metrics.jsonl")
     units = selection.best(records)["unit"] + 1
     with np.load(run / "analysis.npz") as arrays:
       class_names = tuple(map(str, arrays["class_names"]))

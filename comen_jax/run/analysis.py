@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from comen_jax.data.dataset import Dataset, Split
+from comen_jax.files import draft
 from comen_jax.metrics import probabilities
 from comen_jax.nn.outputs import Outputs
 
@@ -67,10 +68,8 @@ def analyse(
 
 def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
   """Writes the arrays; a reader sees the old file or the new one."""
-  draft = path.with_name(f".{path.name}")
-  with open(draft, "wb") as f:
-    np.savez_compressed(f, **arrays)
-  draft.replace(path)
+  with draft(path) as place:
+    np.savez_compressed(place, **arrays)
 
 
 def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:

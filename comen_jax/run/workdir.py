@@ -17,7 +17,13 @@ import numpy as np
 import tensorboardX
 
 from comen_jax.errors import BusyError, UserError
-from comen_jax.files import write_json, write_text
+from comen_jax.files import (
+  append_jsonl,
+  read_json,
+  read_jsonl,
+  write_json,
+  write_text,
+)
 from comen_jax.run import analysis, figures
 
 # A run may move its data and change its logging, nothing else.
@@ -48,7 +54,7 @@ class Workdir:
     given = {**config, "resolved": data}
     place = self.path / "config.json"
     if place.exists():
-      _check_same(self.path, json.loads(place.read_text()), given)
+      _check_same(self.path, read_json(place), given)
     elif self._primary:
       self.path.mkdir(parents=True, exist_ok=True)
       write_json(place, given)
@@ -71,9 +77,7 @@ class Workdir:
     """Cuts the log back to its first `units` records and opens it."""
     place = self.path / "metrics.jsonl"
     if place.exists():
-      lines = place.read_text().splitlines()
-      # A kill can only cut a line beyond the restored unit.
-      self.records = [json.loads(line) for line in lines[:units]]
+      self.records = read_jsonl(place)[:units]
     if len(self.records) < units:
       raise UserError(
         f"{place} has {len(self.records)} records, but the checkpoint needs"
@@ -92,10 +96,7 @@ class Workdir:
     self.records.append(record)
     if not self._primary:
       return
-    with open(self.path / "metrics.jsonl", "a") as f:
-      f.write(json.dumps(record) + "\n")
-      f.flush()
-      os.fsync(f.fileno())
+    append_jsonl(self.path / "metrics.jsonl", record)
     if self._writer:
       for name, value in record.items():
         if isinstance(value, float):
@@ -126,14 +127,14 @@ class Workdir:
 def read_result(path: pathlib.Path) -> dict[str, Any] | None:
   """Reads result.json of the run in `path`; None if it is not finished."""
   place = path / "result.json"
-  return json.loads(place.read_text()) if place.exists() else None
+  return read_json(place) if place.exists() else None
 
 
 def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
   """Raises UserError if `path` holds a run of another config."""
   place = path / "config.json"
   if place.exists():
-    old = json.loads(place.read_text())
+    old = read_json(place)
     del old["resolved"]
     _check_same(path, old, config)
 

@@ -4,14 +4,12 @@ A line is a copy of the run's `result.json`. Each file has one writer, so that
 many jobs can share a folder.
 """
 
-import json
-import os
 import pathlib
 from typing import Any
 
 import jax
 
-from comen_jax.files import write_text
+from comen_jax.files import append_jsonl, read_jsonl
 
 
 class Ledger:
@@ -20,16 +18,10 @@ class Ledger:
   def __init__(self, folder: pathlib.Path, shard: int, shards: int):
     self._place = folder / f"results.{shard}-of-{shards}.jsonl"
     self._primary = jax.process_index() == 0
-    if self._place.exists() and self._primary:
-      # A line that a kill cut off would spoil the next one.
-      lines = self._place.read_text().splitlines(keepends=True)
-      whole = [line for line in lines if line.endswith("\n")]
-      if whole != lines:
-        write_text(self._place, "".join(whole))
     self._known = {
       record["run"]
       for place in folder.glob("results.*-of-*.jsonl")
-      for record in _read(place)
+      for record in read_jsonl(place)
     }
 
   def add(self, run: str, row: str, result: dict[str, Any]) -> None:
@@ -37,14 +29,5 @@ class Ledger:
     if run in self._known or not self._primary:
       return
     self._known.add(run)
-    line = json.dumps({"run": run, "row": row, **result}, sort_keys=True)
-    with open(self._place, "a") as f:
-      f.write(line + "\n")
-      f.flush()
-      os.fsync(f.fileno())
-
-
-def _read(place: pathlib.Path) -> list[dict[str, Any]]:
-  """Reads complete lines only: another job may be writing one."""
-  lines = place.read_text().splitlines(keepends=True)
-  return [json.loads(line) for line in lines if line.endswith("\n")]
+    line = {"run": run, **result, "row": row}
+    append_jsonl(self._place, dict(sorted(line.items())))

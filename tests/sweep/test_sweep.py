@@ -21,7 +21,7 @@ from comen_jax.sweep import __main__ as sweep
 from comen_jax.sweep import grid
 from comen_jax.sweep.ledger import Ledger
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 class KilledError(BaseException):
