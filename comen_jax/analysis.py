@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from comen_jax.data.dataset import Dataset, Split
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 
 MAX_FEATURES = 2000
 _THUMBNAILS = 24  # Per latent domain.

@@ -16,7 +16,7 @@ from comen_jax.data.sources import Sources
 from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 from comen_jax.sharding import Shardings
 from comen_jax.stage import Method, Report, Stage
 from comen_jax.train_state import TrainState

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 
 from comen_jax import settings
 from comen_jax.data.views import Views, make_views
-from comen_jax.nn import build
-from comen_jax.nn.backbone import Backbone
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.registry import build
 
 
 def build_network(config, num_classes: int) -> tuple[Backbone, Views]:
@@ -21,7 +20,7 @@ def build_network(config, num_classes: int) -> tuple[Backbone, Views]:
     num_domains=config.num_domains,
     dtype=jnp.dtype(config.dtype),
     sdnorm=config.sdnorm.to_dict(),
-    **settings.options(config),
+    options=settings.options(config),
   )
   return model, make_views(config.normalise, config.augment, config.image_size)
 

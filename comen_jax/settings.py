@@ -5,7 +5,8 @@ import jax
 from comen_jax.data.dataset import Split
 from comen_jax.errors import UserError
 from comen_jax.methods import METHODS
-from comen_jax.nn import BACKBONES, weights_file
+from comen_jax.nn import weights_file
+from comen_jax.nn.registry import BACKBONES
 from comen_jax.nn.resnet import STYLE_AT
 from comen_jax.stage import split_epochs
 

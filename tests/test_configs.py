@@ -11,7 +11,7 @@ from comen_jax import settings, sharding, train
 from comen_jax.data.batches import Batch
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
-from comen_jax.nn import BACKBONES
+from comen_jax.nn.registry import BACKBONES
 
 NAMES = sorted(p.stem for p in (ROOT / "configs").glob("*.py"))
 VARIANTS = [*NAMES, "pacs:quick"]
