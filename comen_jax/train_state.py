@@ -67,7 +67,13 @@ def sgd(
   boundaries = collections.defaultdict(lambda: 1.0)
   for drop in drops:  # In a short run two may fall on the same epoch.
     boundaries[max(1, round(drop * epochs)) * steps_per_epoch] *= factor
-  schedule = optax.piecewise_constant_schedule(learning_rate, boundaries)
+  constant = optax.piecewise_constant_schedule(learning_rate, boundaries)
+
+  def schedule(count: jax.Array) -> jax.Array:
+    # Optax mixes its int32 step count with floats.
+    with jax.numpy_dtype_promotion("standard"):
+      return constant(count)
+
   return optax.chain(
     optax.add_decayed_weights(weight_decay),
     optax.sgd(schedule, momentum=momentum),

@@ -59,7 +59,9 @@ class Norm:
       norm = nn.BatchNorm(
         momentum=0.9, epsilon=1e-5, dtype=self.dtype, name=name
       )
-      return norm(x, use_running_average=not train)
+      # Linen subtracts a float32 mean from x, which may be bfloat16.
+      with jax.numpy_dtype_promotion("standard"):
+        return norm(x, use_running_average=not train)
     norm = SDNorm(self.num_domains, dtype=self.dtype, name=name, **self.sdnorm)
     return norm(x, domain_probs, use_running_average=not train)
 
