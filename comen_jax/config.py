@@ -13,7 +13,8 @@ from comen_jax.data.dataset import Split
 from comen_jax.errors import UserError
 from comen_jax.methods.base import split_epochs
 from comen_jax.methods.registry import METHODS
-from comen_jax.nn import BACKBONES, weights_file
+from comen_jax.nn import weights_file
+from comen_jax.nn.registry import BACKBONES
 from comen_jax.nn.resnet import STYLE_AT
 
 # The values of backbones that have no choice.

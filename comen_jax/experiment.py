@@ -23,10 +23,9 @@ from comen_jax.data.views import Views, make_views
 from comen_jax.methods import registry
 from comen_jax.methods.base import Method, Report, Task
 from comen_jax.metrics import EvalMetrics
-from comen_jax.nn import build as build_backbone
 from comen_jax.nn import pretrained
-from comen_jax.nn.backbone import Backbone
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.registry import build as build_backbone
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 
@@ -226,7 +225,7 @@ def network(config: ConfigDict, num_classes: int) -> tuple[Backbone, Views]:
     num_domains=config.num_domains,
     dtype=jnp.dtype(config.dtype),
     sdnorm=config.sdnorm.to_dict(),
-    **config_lib.backbone_options(config),
+    options=config_lib.backbone_options(config),
   )
   return model, make_views(config.normalise, config.augment, config.image_size)
 

@@ -100,7 +100,7 @@ def protoccl(
     jnp.where(both & ~same, similarity, -1e30), axis=-1, keepdims=True
   )
   pairs = jnp.where(positive, jax.nn.softplus(negatives - similarity), 0.0)
-  count = jnp.maximum(positive.sum(axis=-1), 1)
+  count = jnp.maximum(positive.sum(axis=-1), 1).astype(pairs.dtype)
   return (pairs.sum(axis=-1) / count).reshape(M, K)
 
 
@@ -108,4 +108,5 @@ def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
   """Mean of the values whose mask is not 0; 0 if there is none."""
   chex.assert_equal_shape([values, mask])
   mask = mask.astype(bool)
-  return jnp.where(mask, values, 0.0).sum() / jnp.maximum(mask.sum(), 1)
+  count = jnp.maximum(mask.sum(), 1).astype(values.dtype)
+  return jnp.where(mask, values, 0.0).sum() / count

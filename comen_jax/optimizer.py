@@ -6,6 +6,7 @@ A new optimiser is a function here, its keys in the configs, and the line in
 
 import collections
 
+import jax
 import optax
 
 
@@ -30,7 +31,14 @@ def step_schedule(
   boundaries = collections.defaultdict(lambda: 1.0)
   for drop in drops:  # In a short run two drops may fall on the same epoch.
     boundaries[max(1, round(drop * epochs)) * steps_per_epoch] *= factor
-  return optax.piecewise_constant_schedule(learning_rate, boundaries)
+  constant = optax.piecewise_constant_schedule(learning_rate, boundaries)
+
+  def schedule(count: jax.Array) -> jax.Array:
+    # Optax mixes its int32 step count with floats.
+    with jax.numpy_dtype_promotion("standard"):
+      return constant(count)
+
+  return schedule
 
 
 def sgd(

@@ -16,7 +16,7 @@ import optax
 from comen_jax.data.batches import Batch
 from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 

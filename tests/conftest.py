@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 ROOT = pathlib.Path(__file__).parents[1]
 

@@ -13,7 +13,7 @@ from comen_jax.data.batches import Batch
 from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
 from comen_jax.experiment import build
-from comen_jax.nn import BACKBONES
+from comen_jax.nn.registry import BACKBONES
 
 NAMES = sorted(p.stem for p in (ROOT / "configs").glob("*.py"))
 VARIANTS = [*NAMES, "pacs:quick"]

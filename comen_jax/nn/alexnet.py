@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from comen_jax.errors import UserError
-from comen_jax.nn.backbone import Backbone
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Backbone, Outputs
 
 _LEAST = 63  # Below, nothing is left for the last pooling.
 # torchvision's number, features, kernel, stride, padding, pooled after.

@@ -4,8 +4,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from comen_jax.nn.backbone import Backbone
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Backbone, Outputs
 
 
 class DigitsCNN(Backbone):

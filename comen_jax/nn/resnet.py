@@ -11,9 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax.typing import Dtype
 
-from comen_jax.nn.backbone import Backbone
-from comen_jax.nn.norms import Norm
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Backbone, Norm, Outputs
 
 STYLE_AT = ("stem", "layer1", "layer2", "layer3", "layer4")
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}

@@ -9,7 +9,7 @@ from PIL import Image
 from comen_jax.data.dataset import Dataset, Split
 from comen_jax.files import draft
 from comen_jax.metrics import probabilities
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 
 MAX_FEATURES = 2000
 _THUMBNAILS = 24  # Per latent domain.

@@ -15,7 +15,7 @@ import pytest
 from comen_jax import prototypes
 from comen_jax.data.batches import Batch
 from comen_jax.methods.comen import Options, losses
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 from comen_jax.nn.protogr import ProtoGR
 from comen_jax.nn.style import style_statistics
 from comen_jax.train_state import TrainState

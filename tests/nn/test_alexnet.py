@@ -9,8 +9,9 @@ import pytest
 from test_resnet import SHARED, mixed_probs, photographs, relative
 
 from comen_jax.errors import UserError
-from comen_jax.nn import build, pretrained
+from comen_jax.nn import pretrained
 from comen_jax.nn.alexnet import AlexNet
+from comen_jax.nn.registry import build
 
 WEIGHTS = SHARED / "weights" / "alexnet_imagenet_features.safetensors"
 

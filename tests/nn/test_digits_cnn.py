@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from comen_jax.nn import build
 from comen_jax.nn.digits_cnn import DigitsCNN
+from comen_jax.nn.registry import build
 from comen_jax.nn.style import style_statistics
 
 SIZE = 16  # 64 features; 32 gives 256, and takes longer.

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from flax.core import FrozenDict
 
-from comen_jax.nn import build, pretrained
+from comen_jax.nn import pretrained
+from comen_jax.nn.registry import build
 from comen_jax.nn.resnet import STYLE_AT, ResNet
 from comen_jax.nn.style import style_statistics
 

@@ -219,9 +219,10 @@ def _fit(
   def step(carry, key):
     params, opt_state = carry
     rows = jax.random.randint(key, (_BATCH,), 0, len(style))
-    updates, opt_state = tx.update(
-      jax.grad(loss)(params, rows), opt_state, params
-    )
+    grads = jax.grad(loss)(params, rows)
+    # Optax raises a float to the power of its int32 step count.
+    with jax.numpy_dtype_promotion("standard"):
+      updates, opt_state = tx.update(grads, opt_state, params)
     return (optax.apply_updates(params, updates), opt_state), None
 
   @jax.jit

@@ -13,7 +13,7 @@ from comen_jax.methods.comen import discovery
 from comen_jax.methods.comen.losses import Memory
 from comen_jax.methods.comen.options import Options
 from comen_jax.metrics import probabilities
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 from comen_jax.nn.style import DomainPredictor
 from comen_jax.steps import FeatureStep
 from comen_jax.train_state import TrainState
