@@ -1,4 +1,4 @@
-"""Images per domain, class and split, beside the published counts."""
+"""Counts the images per domain, class and split."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ def report(
   published_domains: Mapping[str, Count],
   published_cells: Mapping[tuple[str, str], Count],
 ) -> str:
-  """A table of train/val counts; a star where the published ones differ.
+  """Writes a table of train/val counts, with a star where they differ.
 
   Args:
     dataset: the data set.
-    published_domains: by domain; may be empty.
-    published_cells: by (domain, class); may be empty.
+    published_domains: published count of each domain; may be empty.
+    published_cells: published count of each (domain, class); may be empty.
   """
   domains, classes = dataset.domain_names, dataset.class_names
   cells = count(dataset)
@@ -50,7 +50,7 @@ def report(
 
 
 def count(dataset: Dataset) -> np.ndarray:
-  """[domains, classes, 2]: train and val images."""
+  """Counts train and val images: int [domains, classes, 2]."""
   shape = len(dataset.domain_names), len(dataset.class_names), 2
   cells = np.zeros(shape, int)
   np.add.at(cells, (dataset.domains, dataset.labels, dataset.splits), 1)
@@ -59,11 +59,11 @@ def count(dataset: Dataset) -> np.ndarray:
 
 def _verdict(published: Mapping[str, Count], differ: list[str]) -> str:
   if not published:
-    return "No counts are published to compare with."
+    return "There are no published counts to compare with."
   if not differ:
-    return "All counts are the published ones."
+    return "All counts equal the published ones."
   more = f" and {len(differ) - 8} more" if len(differ) > 8 else ""
-  return f"* differ from the published: {', '.join(differ[:8])}{more}."
+  return f"* differs from the published count: {', '.join(differ[:8])}{more}."
 
 
 def _text(published: Count) -> str:

@@ -1,4 +1,4 @@
-"""Digits-DG as published: four domains of 600 images per class."""
+"""Digits-DG: four domains of digits, 600 images per class and domain."""
 
 import itertools
 import re

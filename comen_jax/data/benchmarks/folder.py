@@ -1,8 +1,8 @@
-"""Anyone's own pictures: root/<domain>/<class>/*, or no domains at all.
+"""A user's own images: root/<domain>/<class>/*, or without known domains.
 
-The compound setting is root/train/<class>/* and root/test/<class>/* (and
-root/val/<class>/*, if there is one): train is then the one source, whatever
-domains it mixes, and test the target.
+Without known domains, the folders are root/train/<class>/*, root/test/<class>/*
+and perhaps root/val/<class>/*. Then train is the only source, whatever domains
+it mixes, and test is the target.
 """
 
 from comen_jax.data.dataset import TRAIN, VAL
@@ -10,20 +10,20 @@ from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
 from comen_jax.errors import UserError
 
-LAYOUT = "<domain>/<class>/<picture> or {train,test}/<class>/<picture>"
+LAYOUT = "<domain>/<class>/<image> or {train,test}/<class>/<image>"
 _COMPOUND = {"train": "train", "val": "train", "test": "test"}
 
 
 def scan(source: Archive) -> Contents:
-  """Domains and classes by the names of their folders, sorted."""
+  """Takes domains and classes from the names of the folders, sorted."""
   for path in source.pictures:
     if path.count("/") != 2:
       raise UserError(
-        f"{source.path}/{path} is not in a folder of a class in a folder of a"
+        f"{source.path}/{path} is not inside the folder of a class and of a"
         f" domain: data_dir must hold {LAYOUT}"
       )
   if not source.pictures:
-    raise UserError(f"{source.path} holds no pictures: expected {LAYOUT}")
+    raise UserError(f"{source.path} holds no images: expected {LAYOUT}")
   tops = sorted({p.split("/")[0] for p in source.pictures})
   classes = sorted({f.split("/")[1] for f in source.folders if "/" in f})
   compound = {t.lower() for t in tops} in (
@@ -59,24 +59,24 @@ def _check(
 ) -> None:
   if len(domains) < 2:
     raise UserError(
-      f"{source.path} has one domain only, {domains[0]}: give two or more,"
-      " one of them to test on"
+      f"{source.path} has only one domain, {domains[0]}: give two or more, one"
+      " of them to test on"
     )
   if len(classes) < 2:
     raise UserError(
-      f"{source.path} has one class only, {classes[0]}: give two or more"
+      f"{source.path} has only one class, {classes[0]}: give two or more"
     )
   tops = {f.split("/")[0] for f in source.folders if "/" in f}
   if empty := sorted(tops - {e.path.split("/")[0] for e in entries}):
     raise UserError(
-      f"{source.path}: domain {empty[0]} has no pictures: add some, or remove"
-      " its folder"
+      f"{source.path}: domain {empty[0]} has no images: add some, or remove its"
+      " folder"
     )
   present = {e.label for e in entries}
   for label, name in enumerate(classes):
     if label not in present:
       raise UserError(
-        f"{source.path}: class {name} has no pictures: add some, or remove its"
+        f"{source.path}: class {name} has no images: add some, or remove its"
         " empty folders"
       )
 
@@ -100,11 +100,11 @@ def _notices(
   ]
   if missing:
     more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-    notices.append(f"no pictures of {', '.join(missing[:3])}{more}")
+    notices.append(f"there are no images of {', '.join(missing[:3])}{more}")
   known = set(source.pictures)
   if other := [n for n in source.names if n not in known and "/" in n]:
     notices.append(
-      f"{len(other)} files do not end as pictures do and are left out, such as"
+      f"{len(other)} files without the suffix of an image are left out, such as"
       f" {other[0]}"
     )
   return tuple(notices)

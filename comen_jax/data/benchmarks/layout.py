@@ -1,4 +1,4 @@
-"""What a data set's own file says: which of its files are which pictures."""
+"""What the file of a published data set defines."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
 
-# Train and val, or both together where only their sum is published.
+# (train, val), or their sum where only the sum is published.
 Count = tuple[int, int] | int
 
 
@@ -15,15 +15,17 @@ class Benchmark:
   """A published data set.
 
   Attributes:
-    name: as configs call it, and its TFDS builder.
-    archives: names of its folder or zip; the first is ours.
-    domains, classes, default_target: of every copy of it.
-    layout: its files, for messages.
-    source: where to get it, in words.
-    scan: reads an archive's names (and lists).
-    store_size: the stored square that its config uses.
-    published_domains: pictures of each domain.
-    published_cells: pictures of (domain, class), where known.
+    name: name in configs, and of its TFDS builder.
+    archives: accepted names of its folder or zip, in order of preference.
+    domains: names of the domains.
+    classes: names of the classes.
+    default_target: domain to test on when the config names none.
+    layout: expected files, for error messages.
+    source: where to get the data set, in words.
+    scan: finds the images of an archive, with their classes and domains.
+    store_size: side of the stored squares in its config, in pixels.
+    published_domains: published number of images of each domain.
+    published_cells: published number of images of each (domain, class).
   """
 
   name: str
@@ -40,16 +42,27 @@ class Benchmark:
 
   @property
   def advice(self) -> str:
-    """One line: what to get from where, and where to put it."""
+    """One line: where to get the data set and where to put it."""
     first, *others = self.archives
     also = f" (or {', '.join(others)})" if others else ""
     return (
       f"get it from {self.source}, and put {first}.zip or the folder"
-      f" {first}/{also} with {self.layout} inside into the folder that"
+      f" {first}/{also}, with {self.layout} inside, into the folder that"
       " data_dir names"
     )
 
-  def contents(self, entries: Sequence[Entry], **more) -> Contents:
+  def contents(
+    self,
+    entries: Sequence[Entry],
+    val_share: float = 0.1,
+    notices: Sequence[str] = (),
+  ) -> Contents:
+    """Returns these entries with the names of the classes and domains."""
     return Contents(
-      entries, self.classes, self.domains, self.default_target, **more
+      entries,
+      self.classes,
+      self.domains,
+      self.default_target,
+      val_share,
+      notices=tuple(notices),
     )

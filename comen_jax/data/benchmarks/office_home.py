@@ -1,6 +1,6 @@
-"""Office-Home: 65 things as art, clip art, product picture and photo.
+"""Office-Home: 65 classes as art, clip art, product image and photo.
 
-The original release and DomainBed have no split; Dassl's copy
+The original release and DomainBed's copy have no split. Dassl's copy
 (office_home_dg) has train/ and val/.
 """
 
@@ -42,8 +42,8 @@ def _scan(source: Archive) -> Contents:
     folder = re.sub("[ -]", "_", m[4].lower())
     if folder not in _LABELS:
       raise UserError(
-        f"{source.path}: {m[0]} is in a folder {m[4]!r} that is none of"
-        " Office-Home's 65 classes"
+        f"{source.path}: {m[0]} is in the folder {m[4]!r}, which is not one of"
+        " Office-Home's 65 classes: remove or rename it"
       )
     domain = m[2].lower()
     entries.append(
@@ -58,8 +58,8 @@ def _scan(source: Archive) -> Contents:
   drawn = [e for e in entries if e.split is None]
   if drawn and len(drawn) < len(entries):
     raise UserError(
-      f"{source.path} mixes two layouts: {drawn[0].path} is in no train or val"
-      " folder, others are"
+      f"{source.path} mixes two layouts: {drawn[0].path} is not in a train or"
+      " val folder, but other images are: keep one layout"
     )
   if not drawn:
     return BENCHMARK.contents(entries)
@@ -67,7 +67,7 @@ def _scan(source: Archive) -> Contents:
     f"{source.path} has no published split: 10 % of each class and domain are"
     " drawn for validation"
   )
-  return BENCHMARK.contents(entries, notices=(notice,))
+  return BENCHMARK.contents(entries, notices=[notice])
 
 
 BENCHMARK = Benchmark(

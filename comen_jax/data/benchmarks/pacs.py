@@ -1,8 +1,8 @@
-"""PACS: photo, art painting, cartoon and sketch, with its official lists.
+"""PACS: photo, art painting, cartoon and sketch, with the official lists.
 
-Dassl packs images/ and splits/; the original release and DomainBed have the
-domains' folders under kfold/ or at the top, the lists beside them or not at
-all. A list's labels start at 1.
+Dassl's copy has images/ and splits/. The original release and DomainBed's copy
+have the domains' folders in kfold/ or at the top, with or without the lists.
+The labels in a list start at 1.
 """
 
 import re
@@ -25,7 +25,7 @@ _LIST = re.compile(
   rf"(?:.*/)?({'|'.join(_DOMAINS)})_(train|crossval)_kfold\.txt"
 )
 _SPLITS = {"train": TRAIN, "crossval": VAL}
-# Dassl: "contains errors". Its copy may not decode; others' does.
+# Dassl leaves it out ("contains errors"). It decodes in some copies only.
 _DOUBTFUL = "sketch/dog/n02103406_4068-1.png"
 
 
@@ -43,7 +43,7 @@ def _scan(source: Archive) -> Contents:
   }
   notices = []
   for path in [p for p, e in found.items() if e.name == _DOUBTFUL]:
-    notices.append(f"{_DOUBTFUL}, which Dassl leaves out, is used")
+    notices.append(f"{_DOUBTFUL} is used, although Dassl leaves it out")
     try:
       pictures.decode(source.read(path), 8, path)
     except UserError:
@@ -55,36 +55,37 @@ def _scan(source: Archive) -> Contents:
       f"{source.path} has no *_kfold.txt lists: 10 % of each class and domain"
       " are drawn for validation, which is not the official split"
     )
-    return BENCHMARK.contents(list(found.values()), notices=tuple(notices))
+    return BENCHMARK.contents(list(found.values()), notices=notices)
   splits = _read_lists(source, lists, {e.name for e in found.values()})
   entries = [
     e._replace(split=splits[e.name]) for e in found.values() if e.name in splits
   ]
   if unlisted := [e.path for e in found.values() if e.name not in splits]:
     notices.append(
-      f"{len(unlisted)} pictures are in no list and left out, such as"
+      f"{len(unlisted)} images are in no list and are left out, such as"
       f" {unlisted[0]}"
     )
-  return BENCHMARK.contents(entries, notices=tuple(notices))
+  return BENCHMARK.contents(entries, notices=notices)
 
 
 def _read_lists(
   source: Archive, lists: list[re.Match], known: set[str]
 ) -> dict[str, int]:
-  """Name -> split, of all lists together."""
+  """Returns the split of each name, from all lists."""
   by_kind: dict[tuple[str, str], str] = {}
   for m in lists:
     other = by_kind.setdefault((m[1], m[2]), m[0])
     if other != m[0] and source.read(other) != source.read(m[0]):
       raise UserError(
-        f"{source.path}: {other} and {m[0]} differ: keep the official one"
+        f"{source.path}: {other} and {m[0]} differ: keep only the official one"
       )
   splits: dict[str, int] = {}
   for domain in _DOMAINS:
     for kind, split in _SPLITS.items():
       if (domain, kind) not in by_kind:
         raise UserError(
-          f"{source.path} has lists, but no {domain}_{kind}_kfold.txt"
+          f"{source.path} has lists, but no {domain}_{kind}_kfold.txt: add it,"
+          " or remove all lists"
         )
       path = by_kind[domain, kind]
       lines = source.read(path).decode("utf-8", "replace").splitlines()
@@ -96,7 +97,7 @@ def _read_lists(
           continue
         if name not in known:
           raise UserError(
-            f"{source.path}: {path}:{number} names {name}, which is not there"
+            f"{source.path}: {path}:{number} names {name}, which is missing"
           )
         if name in splits:
           raise UserError(
@@ -107,7 +108,7 @@ def _read_lists(
 
 
 def _check_line(where: str, line: str, domain: str) -> str:
-  """The name in a list's line, whose label must be its folder's."""
+  """Returns the name in a line of a list; its label must match its folder."""
   name, _, label = line.strip().rpartition(" ")
   m = _MEMBER.fullmatch(name)
   if not m or m[2] != domain or not label.isdigit():
@@ -116,12 +117,12 @@ def _check_line(where: str, line: str, domain: str) -> str:
     )
   if not 1 <= int(label) <= len(_CLASSES):
     raise UserError(
-      f"{where} has label {label}: labels of PACS are 1 to {len(_CLASSES)}"
+      f"{where} has label {label}: the labels of PACS are 1 to {len(_CLASSES)}"
     )
   if _CLASSES[int(label) - 1] != m[3]:
     raise UserError(
-      f"{where} has label {label} ({_CLASSES[int(label) - 1]}) for a picture"
-      f" of {m[3]}, label {_CLASSES.index(m[3]) + 1}"
+      f"{where} has label {label} ({_CLASSES[int(label) - 1]}) for an image of"
+      f" {m[3]}, whose label is {_CLASSES.index(m[3]) + 1}"
     )
   return m[1]
 

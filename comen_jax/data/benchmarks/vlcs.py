@@ -1,8 +1,8 @@
-"""VLCS: Caltech, LabelMe, Pascal VOC and SUN, split 70/30 by seed.
+"""VLCS: Caltech, LabelMe, Pascal VOC and SUN, with a drawn 70/30 split.
 
-The original release and Dassl number the classes and have parts (train,
-crossval, test, full) that overlap under other file names, so a picture is told
-by its bytes. DomainBed names the classes and has no parts.
+The original release and Dassl's copy number the classes. Their parts (train,
+crossval, test, full) overlap under different file names, so an image is
+identified by its bytes. DomainBed's copy names the classes and has no parts.
 """
 
 import hashlib
@@ -49,9 +49,9 @@ def _scan(source: Archive) -> Contents:
 
 
 def _each_once(source: Archive, by_part: dict[str, list[Entry]]) -> list[Entry]:
-  """Without pictures that a part before theirs has already.
+  """Drops the images that an earlier part already contains.
 
-  Within one part, equal pictures are the publisher's and stay.
+  Equal images within one part are kept, as published.
   """
   parts = [entries for entries in by_part.values() if entries]
   if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""Published pictures, in a zip or in the folder it unpacks to: same names."""
+"""Reads image files from a zip, or from the folder that it unpacks to."""
 
 import contextlib
 import hashlib
@@ -23,23 +23,23 @@ _UNREADABLE = (
   zlib.error,
   OSError,
   EOFError,
-  RuntimeError,  # Encrypted.
-  NotImplementedError,  # A compression that Python does not know.
-  ValueError,  # Names that are not what they say.
+  RuntimeError,  # The file is encrypted.
+  NotImplementedError,  # Python does not know the compression.
+  ValueError,  # A name is not valid in its own encoding.
 )
 
 
 class Archive:
-  """Read-only view of a folder or of a zip; nothing is ever unpacked.
+  """A read-only view of a folder or zip; nothing is unpacked.
 
-  Hidden files and what macOS adds to a zip are left out. `read` may be called
-  from several threads.
+  It skips hidden files and the files that macOS adds to a zip. Several threads
+  may call `read`.
 
   Attributes:
-    path: the folder or zip.
-    names: posix paths of its files relative to it, sorted.
-    folders: the same of its folders, empty ones too.
-    fingerprint: changes when a file is added, removed or written.
+    path: path of the folder or zip.
+    names: paths of its files, relative to it, with slashes, sorted.
+    folders: relative paths of its folders, empty ones included.
+    fingerprint: hash that changes when a file is added, removed or written.
   """
 
   def __init__(self, path: pathlib.Path):
@@ -56,7 +56,9 @@ class Archive:
         self._zip = zipfile.ZipFile(path)
         stat = path.stat()
       except _UNREADABLE as e:
-        raise UserError(f"{path} is not a whole zip file: {e}") from e
+        raise UserError(
+          f"{path} is not a complete zip file ({e}): get it again"
+        ) from e
       self._members = dict(self._entries())
       stamp = [(path.name, *_stamp(stat))]
     self.names = sorted(self._members)
@@ -66,11 +68,11 @@ class Archive:
 
   @property
   def pictures(self) -> list[str]:
-    """Names that end as pictures do, sorted."""
+    """Names of the image files, recognised by their suffix, sorted."""
     return [n for n in self.names if n.lower().endswith(SUFFIXES)]
 
   def read(self, name: str) -> bytes:
-    """The file's bytes."""
+    """Returns the bytes of a file."""
     member = self._members[name]
     try:
       return self._zip.read(member) if self._zip else member.read_bytes()
@@ -82,9 +84,9 @@ class Archive:
   def _walk(
     self, folder: pathlib.Path, prefix: str, above: tuple[str, ...]
   ) -> Iterator[tuple[str, pathlib.Path, os.stat_result]]:
-    """Files below `folder`. Links are followed, but never in a circle."""
+    """Yields the files below `folder`. Follows links, but not in circles."""
     real = os.path.realpath(folder)
-    # A cache inside the data would change them whenever they are prepared.
+    # A cache inside the data folder would change the data at every start.
     if real in above or real == os.path.realpath(disk.cache_dir()):
       return
     if prefix:
@@ -103,17 +105,18 @@ class Archive:
         elif entry.is_file():
           yield name, folder / entry.name, entry.stat()
         elif entry.is_symlink():
-          raise FileNotFoundError(0, "a link to nothing")
+          raise FileNotFoundError(0, "the link leads nowhere")
       except OSError as e:
         raise UserError(f"{entry.path} cannot be read: {e.strerror}") from e
 
   def _entries(self) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+    """Yields the files of the zip by their cleaned names."""
     for info in self._zip.infolist():
       name = _entry_name(info)
       parts = name.rstrip("/").split("/")
       if name.startswith("/") or ".." in parts or ":" in parts[0]:
         raise UserError(
-          f"{self.path}: its entry {info.filename!r} points outside of it;"
+          f"{self.path}: its entry {info.filename!r} points outside the zip:"
           " get the published file again"
         )
       parts = [p for p in parts if p not in ("", ".")]
@@ -127,7 +130,7 @@ class Archive:
         yield "/".join(parts), info
 
   def _check(self, name: str) -> None:
-    """A manifest has one line per name, in UTF-8."""
+    """Refuses names that do not fit on one line of a UTF-8 manifest."""
     try:
       name.encode()
       bad = any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
@@ -135,17 +138,18 @@ class Archive:
       bad = True
     if bad:
       raise UserError(
-        f"{self.path}: {name!a} has a control character or is not UTF-8:"
-        " rename it"
+        f"{self.path}: the name {name!a} has a control character or is not"
+        " UTF-8: rename it"
       )
 
 
 def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
-  """The folder or zip of one of those names in `data_dir`, in that order.
+  """Finds the folder or zip of a data set.
 
   Args:
-    data_dir: what the user gave: what holds the folder or zip, or itself.
-    names: "digits_dg", ...; capitals do not matter.
+    data_dir: folder that holds the data set's folder or zip, or the data set's
+      folder or zip itself.
+    names: accepted names, in order of preference; case does not matter.
     advice: what is expected and where to get it, for the error message.
   """
   root = pathlib.Path(data_dir).expanduser()
@@ -154,7 +158,7 @@ def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
     try:
       inside = sorted(root.iterdir())
     except OSError as e:
-      raise UserError(f"data_dir={data_dir}: {e.strerror}") from e
+      raise UserError(f"{data_dir} cannot be read: {e.strerror}") from e
     for name in wanted:
       folders = [p for p in inside if p.name.lower() == name and p.is_dir()]
       zips = [p for p in inside if p.name.lower() == f"{name}.zip"]
@@ -165,24 +169,24 @@ def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
     for path in inside:
       tar = _TAR.fullmatch(path.name.lower())
       if tar and tar[1] in wanted:
-        raise UserError(f"{path} must be unpacked first: tar xf {path}")
+        raise UserError(f"{path} must be unpacked first: run tar xf {path}")
   elif root.is_file() and root.stem.lower() in wanted:
     return Archive(root)
   raise UserError(f"data_dir={data_dir} holds no {names[0]}: {advice}")
 
 
 def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
-  """Unpacking sets the first time back; nothing sets back the second."""
+  """Returns size, mtime and ctime. Unpacking may set back mtime, not ctime."""
   return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def is_hidden(name: str) -> bool:
-  """Of files and folders that are no part of the data."""
+  """Whether a file or folder is hidden, and so not part of the data."""
   return name.startswith(".") or name == "__MACOSX"
 
 
 def _entry_name(info: zipfile.ZipInfo) -> str:
-  """Some packers write UTF-8 without saying so, or a backslash."""
+  """Repairs names: some packers omit the UTF-8 flag or write backslashes."""
   name = info.filename
   if not info.flag_bits & 0x800:
     with contextlib.suppress(UnicodeError):

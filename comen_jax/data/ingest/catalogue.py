@@ -1,4 +1,4 @@
-"""An archive's pictures, checked, with checksums and splits."""
+"""Checks the contents of an archive; adds checksums and splits."""
 
 import hashlib
 import itertools
@@ -13,13 +13,15 @@ from comen_jax.errors import UserError
 
 
 class Catalogue(NamedTuple):
-  """What a manifest is made of.
+  """The images of an archive, sorted by name: the data of a manifest.
 
   Attributes:
-    table: of each picture, sorted by name.
-    checksums: sha256 of each picture's bytes.
-    paths: names in the archive.
-    class_names, domain_names, default_target: as in `Contents`.
+    table: name, label, domain and split of each image.
+    checksums: SHA-256 of the bytes of each image.
+    paths: paths of the images in the archive.
+    class_names: names of the classes.
+    domain_names: names of the domains.
+    default_target: domain to test on when the config names none, or "".
     notice: one line for the user, or "".
   """
 
@@ -33,19 +35,19 @@ class Catalogue(NamedTuple):
 
 
 def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
-  """Checks the contents and reads every picture once.
+  """Checks the contents and reads every image once.
 
   Args:
     source: the archive.
-    contents: what its names say.
-    layout: what is expected, for messages.
+    contents: class and domain of each image.
+    layout: expected layout, for error messages.
   """
   entries = sorted(contents.entries, key=lambda e: (e.name, e.path))
   for one, other in itertools.pairwise(entries):
     if one.name == other.name:
       raise UserError(
-        f"{source.path} has {one.name} twice, {one.path} and {other.path}:"
-        " remove one copy"
+        f"{source.path} contains {one.name} twice, as {one.path} and"
+        f" {other.path}: remove one copy"
       )
   if contents.complete:
     _check_complete(source, contents, entries, layout)
@@ -77,7 +79,7 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
 def _check_complete(
   source: Archive, contents: Contents, entries: list[Entry], layout: str
 ) -> None:
-  """Every class in every domain, and in both splits where these are given."""
+  """Requires every class in every domain, and in both splits if published."""
   parts = (TRAIN, VAL) if all(e.split is not None for e in entries) else (None,)
   have = {(e.domain, e.label, e.split) for e in entries}
   missing = [
@@ -105,7 +107,7 @@ def _check_complete(
       f" {contents.domain_names[domain]}{kind}"
     )
     if len(missing) > 1:
-      what += f" (and of {len(missing) - 1} more)"
+      what += f" (and {len(missing) - 1} more are missing)"
   raise UserError(
-    f"{source.path} has no pictures of {what}: expected {layout} inside"
+    f"{source.path} has no images of {what}: expected {layout} inside"
   )

@@ -1,4 +1,4 @@
-"""A function over many pictures, in threads, in order, with a progress bar."""
+"""Runs a function on many images: in threads, in order, with progress."""
 
 import concurrent.futures
 import os
@@ -9,16 +9,16 @@ from tqdm import tqdm
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_TASK = 16  # Items: handing over a small picture costs more than decoding it.
-_WINDOW = 1024  # Items: bounds what waits in memory.
+_TASK = 16  # Items per task: one task costs more than decoding a small image.
+_WINDOW = 1024  # Items in flight: limits the memory of waiting results.
 
 
 def in_order(
   function: Callable[[_Item], _Result], items: Sequence[_Item], label: str
 ) -> Iterator[_Result]:
-  """`function` of each item. The first error, in order, ends it."""
+  """Yields `function(item)` in order; the first error in order is raised."""
   task = lambda start, end: [function(item) for item in items[start:end]]
-  # No bar where there is no terminal: it would print a line per refresh.
+  # Without a terminal, a bar would print one line per refresh.
   bar = tqdm(total=len(items), desc=label, unit="img", disable=None)
   with bar, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     for window in range(0, len(items), _WINDOW):

@@ -1,8 +1,8 @@
-"""Encoded pictures to squares of uint8 RGB, in parallel.
+"""Decodes image files to squares of uint8 RGB, in parallel, with Pillow.
 
-Pillow alone decodes. A picture is what a viewer shows: the first frame of an
-animation, turned as its EXIF says, over white where it is transparent; 16 bits
-per pixel are scaled to 8, grey, palette and CMYK are converted.
+The result is what a viewer shows: the first frame of an animation, turned as
+EXIF says, on a white background where it is transparent. 16-bit pixels are
+scaled to 8 bits; grey, palette and CMYK images are converted.
 """
 
 import io
@@ -16,8 +16,9 @@ from PIL import Image, ImageOps
 from comen_jax.data.ingest import parallel
 from comen_jax.errors import UserError
 
-VERSION = 1  # Bumped when the same bytes become other pixels.
-# Whatever a file's name says. Not all that Pillow knows: some start programs.
+VERSION = 1  # Increase when the same bytes give other pixels.
+# The suffix of a file does not matter. Pillow knows more formats, but some of
+# them start external programs.
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 _ORIENTATION = 0x0112
 _BAD_PICTURE = (
@@ -36,7 +37,7 @@ _BAD_PICTURE = (
 
 
 def decode(data: bytes, size: int, name: str) -> np.ndarray:
-  """One picture -> uint8 [size, size, 3], the whole of it squeezed."""
+  """Decodes one image to uint8 [size, size, 3]; squeezes it to a square."""
   try:
     with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
       rgb = _rgb(_upright(picture))
@@ -46,8 +47,8 @@ def decode(data: bytes, size: int, name: str) -> np.ndarray:
   except _BAD_PICTURE as e:
     reason = " ".join(str(e).split()) or type(e).__name__
     if isinstance(e, Image.UnidentifiedImageError):
-      reason = "no known format" if data else "the file is empty"
-    raise UserError(f"{name} does not decode as a picture: {reason}") from e
+      reason = "unknown format" if data else "the file is empty"
+    raise UserError(f"{name} does not decode as an image: {reason}") from e
 
 
 def decode_all(
@@ -56,11 +57,18 @@ def decode_all(
   size: int,
   where: str,
 ) -> Iterator[np.ndarray]:
-  """Pictures in the order of `names`; `where` they are, for messages."""
-  for picture in decode_each(names, read, size, f"{where}: ", "decoding"):
-    if isinstance(picture, UserError):
-      raise picture
-    yield picture
+  """Yields the images in the order of `names`; stops at the first bad one.
+
+  Args:
+    names: names of the images.
+    read: returns the bytes of an image, or raises UserError.
+    size: side of the squares, in pixels.
+    where: path of the data set, for error messages.
+  """
+  for image in decode_each(names, read, size, f"{where}: ", "decoding"):
+    if isinstance(image, UserError):
+      raise image
+    yield image
 
 
 def decode_each(
@@ -70,14 +78,14 @@ def decode_each(
   prefix: str,
   label: str,
 ) -> Iterator[np.ndarray | UserError]:
-  """The same, but in place of a bad picture comes what is wrong with it.
+  """Yields the images in order; yields the error in place of a bad image.
 
   Args:
-    names: what `read` takes.
-    read: gives a file's bytes, or raises UserError.
-    size: of the squares.
-    prefix: of names, in messages.
-    label: of the progress bar.
+    names: names of the images.
+    read: returns the bytes of an image, or raises UserError.
+    size: side of the squares, in pixels.
+    prefix: text before each name in error messages.
+    label: label of the progress bar.
   """
 
   def one(name: str) -> np.ndarray | UserError:
@@ -87,8 +95,8 @@ def decode_each(
       return e
 
   with warnings.catch_warnings():
-    # Of large pictures and odd headers; what matters raises. Set here, once:
-    # the filters are the whole process's, not a thread's.
+    # Pillow warns about large images and odd headers; serious problems raise.
+    # Set here and not in `one`, because filters belong to the process.
     warnings.filterwarnings("ignore", module=r"PIL\.")
     yield from parallel.in_order(one, names, label)
 
@@ -96,7 +104,7 @@ def decode_each(
 def _upright(picture: Image.Image) -> Image.Image:
   try:
     orientation = picture.getexif().get(_ORIENTATION, 1)
-  except _BAD_PICTURE:  # A broken note beside a sound picture.
+  except _BAD_PICTURE:  # The EXIF data is broken, the image may be fine.
     orientation = 1
   if orientation in range(2, 9):
     return ImageOps.exif_transpose(picture)
@@ -106,7 +114,7 @@ def _upright(picture: Image.Image) -> Image.Image:
 def _rgb(picture: Image.Image) -> Image.Image:
   mode = picture.mode
   if mode == "F":
-    raise ValueError("32-bit float pixels: save it with 8 bits")
+    raise ValueError("its pixels are 32-bit floats: save it with 8 bits")
   if mode.startswith("I"):  # convert() would clip at 255.
     pixels = np.clip(np.asarray(picture), 0, 65535)
     grey = Image.fromarray((pixels // 256).astype(np.uint8))

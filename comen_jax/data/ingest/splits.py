@@ -1,4 +1,4 @@
-"""Train and val drawn where none is published: stratified, seeded."""
+"""Draws a validation split where none is published."""
 
 import collections
 import hashlib
@@ -17,16 +17,19 @@ def draw(
   checksums: Sequence[str],
   share: float,
 ) -> np.ndarray:
-  """Splits uint8 [N]: `share` of each group, rounded, is `VAL`.
+  """Draws `share` of each group for validation.
 
-  Pictures are ranked by a hash of their bytes, so that the same pictures are
-  drawn under whatever file names. A group of two or more gives at least one.
+  Images are ranked by a hash of their bytes, so the draw does not depend on
+  file names. A group of two or more images gives at least one to each split.
 
   Args:
-    groups: what to stratify by, such as (domain, class).
-    names: tell pictures of equal bytes apart.
-    checksums: of the pictures' bytes.
-    share: between 0 and 1.
+    groups: group of each image, such as (domain, class).
+    names: names of the images; they order images with equal bytes.
+    checksums: checksums of the images' bytes.
+    share: share of validation images, between 0 and 1.
+
+  Returns:
+    uint8 [N], `TRAIN` or `VAL`.
   """
   members = collections.defaultdict(list)
   for row, group in enumerate(groups):

@@ -1,8 +1,8 @@
-"""Handwritten digits, alone or pasted on photographs the MNIST-M way.
+"""Draws handwritten digits, alone or pasted on photographs as in MNIST-M.
 
-The glyphs and the photographs are real, and come with scikit-learn: the test
-half of the UCI "optical recognition of handwritten digits" (1797 glyphs of
-8 x 8) and two photographs of 427 x 640, china.jpg and flower.jpg.
+Glyphs and photographs are real and come with scikit-learn: the test half of the
+UCI "optical recognition of handwritten digits" (1797 glyphs of 8 x 8) and two
+photographs of 427 x 640, china.jpg and flower.jpg.
 """
 
 import functools
@@ -11,13 +11,13 @@ import numpy as np
 from PIL import Image
 from sklearn import datasets
 
+from comen_jax.data.mini_digits import SIDE
 from comen_jax.data.mini_digits.warp import warp
 
-SIDE = 32
 PHOTOS = ("china", "flower")
-# Columns of the photographs that each split's crops lie in. The borders are
-# where both sides are about as bright and as busy: sky or leaves alone would
-# make one split much the easier.
+# Columns of the photographs for the crops of each split. On both sides of a
+# border the photograph is about equally bright and busy: with only sky or only
+# leaves, one split would be much easier than the other.
 PHOTO_COLUMNS = {
   ("china", "train"): (160, 640),
   ("china", "val"): (0, 160),
@@ -25,17 +25,21 @@ PHOTO_COLUMNS = {
   ("flower", "val"): (320, 640),
 }
 
-_GLYPH_ZOOM = 3.25  # 8 pixels become 26 of 32, about MNIST's 20 of 28.
+_GLYPH_ZOOM = 3.25  # 8 pixels become 26 of 32; MNIST has about 20 of 28.
 _SEED = 8
 
 
 @functools.cache
 def allot(label: int, val_count: int) -> dict[tuple[str, str], np.ndarray]:
-  """Deals a class's glyphs out: each to one domain and one split.
+  """Assigns each glyph of a class to one domain and one split.
+
+  Args:
+    label: the class.
+    val_count: number of validation glyphs of each domain.
 
   Returns:
-    {("written" | "pasted", "train" | "val"): ids of glyphs, int [G]}, where
-    G = val_count for val; the two train parts share the rest equally.
+    Glyph ids, int [G], by ("written" | "pasted", "train" | "val"). G is
+    `val_count` for val; the two train parts share the rest equally.
   """
   (ids,) = np.nonzero(datasets.load_digits().target == label)
   ids = np.random.default_rng([_SEED, label]).permutation(ids)
@@ -50,12 +54,12 @@ def allot(label: int, val_count: int) -> dict[tuple[str, str], np.ndarray]:
 
 
 def plain(glyph: int) -> np.ndarray:
-  """The glyph enlarged, white on black: uint8 [32, 32]."""
+  """Enlarges the glyph, white on black: uint8 [32, 32]."""
   return _crisp(warp(_small_glyphs()[glyph], SIDE, zoom=_GLYPH_ZOOM))
 
 
 def varied(glyph: int, rng: np.random.Generator) -> np.ndarray:
-  """The glyph enlarged after a small random affine change: uint8 [32, 32]."""
+  """Enlarges the glyph with a small random affine change: uint8 [32, 32]."""
   return _crisp(
     warp(
       _small_glyphs()[glyph],
@@ -69,7 +73,7 @@ def varied(glyph: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def choose_crop(split: str, rng: np.random.Generator) -> tuple[str, int, int]:
-  """A photograph and the (left, top) of a 32 x 32 crop in the split's part."""
+  """Draws a photograph and the left and top of a 32 x 32 crop for a split."""
   photo = PHOTOS[rng.integers(len(PHOTOS))]
   height = len(photograph(photo))
   low, high = PHOTO_COLUMNS[photo, split]
@@ -79,26 +83,26 @@ def choose_crop(split: str, rng: np.random.Generator) -> tuple[str, int, int]:
 
 
 def paste(glyph: np.ndarray, photo: str, left: int, top: int) -> np.ndarray:
-  """|crop - glyph| in each channel: [32, 32] to uint8 [32, 32, 3]."""
+  """Computes |crop - glyph| in each channel: uint8 [32, 32, 3]."""
   crop = photograph(photo)[top : top + SIDE, left : left + SIDE]
   return np.abs(crop.astype(np.int16) - glyph[..., None]).astype(np.uint8)
 
 
 @functools.cache
 def photograph(name: str) -> np.ndarray:
-  """One of PHOTOS: uint8 [427, 640, 3]."""
+  """Loads one of PHOTOS: uint8 [427, 640, 3]."""
   return datasets.load_sample_image(f"{name}.jpg")
 
 
 @functools.cache
 def _small_glyphs() -> list[Image.Image]:
-  """The 1797 glyphs, with a black frame so that they fade out smoothly."""
+  """Loads the 1797 glyphs; a black frame lets them fade out smoothly."""
   grey = np.rint(datasets.load_digits().images * (255 / 16)).astype(np.uint8)
   return [Image.fromarray(g) for g in np.pad(grey, ((0, 0), (2, 2), (2, 2)))]
 
 
 def _crisp(image: Image.Image) -> np.ndarray:
-  """Undoes the softness of the enlargement: ink is white, paper black."""
+  """Sharpens an enlarged glyph: ink becomes white, paper black."""
   grey = np.asarray(image, np.float64)
-  # Faint grey goes to black, which keeps the holes of 6, 8 and 9 open.
+  # Faint grey becomes black, which keeps the holes of 6, 8 and 9 open.
   return np.clip((grey - 60) * (255 / 155), 0, 255).astype(np.uint8)

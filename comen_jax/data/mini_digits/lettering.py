@@ -1,22 +1,23 @@
-"""Digits set in type: `street` (like SVHN) and `printed` (like SYN digits).
+"""Draws digits in type: `street` (like SVHN) and `printed` (like SYN).
 
-The fonts come with matplotlib. Of its 40 files, only those listed here have
-the digits 0 to 9, and draw them as such: cmsy10, cmex10 and LastResort show
-symbols in their place, the other STIX fonts have none, and cmmi10 has
-old-style figures, whose 0 and 1 look like small letters.
+The fonts come with matplotlib. Of its 40 font files, only those listed here
+draw the digits 0 to 9 as digits: cmsy10, cmex10 and LastResort show symbols
+instead, the other STIX fonts have no digits, and cmmi10 has old-style digits,
+whose 0 and 1 look like small letters.
 """
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from comen_jax.data.mini_digits import SIDE
 from comen_jax.data.mini_digits.warp import warp
 
-SIDE = 32
-# No two domains share a family, nor even a designer.
+# The two domains share no family of type, and no designer.
 FONTS = {
   "street": (
     "DejaVuSans",
@@ -45,14 +46,14 @@ FONTS = {
   ),
 }
 
-_SCALE = 4  # Drawn at 4 times the final size, then reduced.
+_SCALE = 4  # Digits are drawn at 4 times the final size, then reduced.
 _DIGIT_HEIGHT = 22 * _SCALE
 _CANVAS = 64 * _SCALE
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
 def street(label: int, font: str, rng: np.random.Generator) -> np.ndarray:
-  """A house number around digit `label`, out of focus: uint8 [32, 32, 3]."""
+  """Draws a blurred house number around a digit: uint8 [32, 32, 3]."""
   neighbours = [
     str(rng.integers(10)) if rng.random() < 0.75 else "" for _ in range(2)
   ]
@@ -75,7 +76,7 @@ def street(label: int, font: str, rng: np.random.Generator) -> np.ndarray:
 
 
 def printed(label: int, font: str, rng: np.random.Generator) -> np.ndarray:
-  """A clean digit on a plain or graded ground: uint8 [32, 32, 3]."""
+  """Draws a clean digit on a plain or graded ground: uint8 [32, 32, 3]."""
   ink = warp(
     _draw(str(label), font),
     SIDE * _SCALE,
@@ -90,9 +91,12 @@ def printed(label: int, font: str, rng: np.random.Generator) -> np.ndarray:
 
 
 def _draw(
-  digit: str, font_name: str, neighbours=("", ""), gap: float = 0.0
+  digit: str,
+  font_name: str,
+  neighbours: Sequence[str] = ("", ""),
+  gap: float = 0.0,
 ) -> Image.Image:
-  """White digits on a black canvas, the ink of `digit` at its centre."""
+  """Draws white digits on black, with the ink of `digit` at the centre."""
   font = _font(font_name)
   canvas = Image.new("L", (_CANVAS, _CANVAS))
   draw = ImageDraw.Draw(canvas)
@@ -101,7 +105,7 @@ def _draw(
   y = (_CANVAS - top - bottom) / 2
   draw.text((x, y), digit, fill=255, font=font, anchor="ls")
   gap *= _DIGIT_HEIGHT
-  # Distances are between the ink, so that a 1 has its neighbours near too.
+  # Gaps are measured between the ink, so a narrow 1 has near neighbours too.
   before, after = neighbours
   if before:
     ink_right = font.getbbox(before, anchor="ls")[2]
@@ -116,9 +120,9 @@ def _draw(
 
 @functools.cache
 def _font(name: str) -> ImageFont.FreeTypeFont:
-  """The font at the size at which its 0 is _DIGIT_HEIGHT high."""
+  """Loads the font at the size that makes its 0 _DIGIT_HEIGHT high."""
   path = Path(matplotlib.get_data_path(), "fonts", "ttf", f"{name}.ttf")
-  # The other layout engine is not in every build of Pillow.
+  # Not every build of Pillow has the other layout engine.
   load = functools.partial(
     ImageFont.truetype, path, layout_engine=ImageFont.Layout.BASIC
   )
@@ -127,18 +131,18 @@ def _font(name: str) -> ImageFont.FreeTypeFont:
 
 
 def _muted_colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-  """Wall and paint of low contrast and little colour: float [3] each."""
+  """Draws dull colours of wall and paint, low in contrast: float [3] each."""
   contrast = rng.uniform(55, 130)
   dark = rng.uniform(25, 225 - contrast)
   tints = rng.uniform(-22, 22, size=(2, 3))
-  tints -= (tints @ _LUMA)[:, None]  # So that the contrast is kept.
+  tints -= (tints @ _LUMA)[:, None]  # Keeps the contrast.
   colours = np.array([[dark], [dark + contrast]]) + tints
   wall, paint = rng.permutation(colours)
   return wall, paint
 
 
 def _vivid_colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-  """Any two colours that differ well in brightness: float [3] each."""
+  """Draws two colours that differ clearly in brightness: float [3] each."""
   while True:
     paper, paint = rng.uniform(0, 255, size=(2, 3))
     if abs((paper - paint) @ _LUMA) > 90:
@@ -146,7 +150,7 @@ def _vivid_colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ramp(rng: np.random.Generator) -> np.ndarray:
-  """Brightness rising from -1 to 1 in a random direction: [32, 32, 1]."""
+  """Makes a slope from -1 to 1 in a random direction: [32, 32, 1]."""
   angle = rng.uniform(0, 2 * np.pi)
   axis = np.linspace(-1, 1, SIDE)
   ramp = np.cos(angle) * axis[None, :] + np.sin(angle) * axis[:, None]
@@ -154,7 +158,7 @@ def _ramp(rng: np.random.Generator) -> np.ndarray:
 
 
 def _reduce(ink: Image.Image) -> np.ndarray:
-  """The share of ink in each final pixel: float [32, 32, 1]."""
+  """Computes the share of ink in each final pixel: float [32, 32, 1]."""
   return np.asarray(ink.reduce(_SCALE), np.float64)[..., None] / 255
 
 

@@ -1,4 +1,4 @@
-"""Perspective and affine changes of small pictures, with Pillow."""
+"""Changes the perspective of small images, with Pillow."""
 
 from collections.abc import Sequence
 
@@ -16,22 +16,22 @@ def warp(
   shift: Sequence[float] = (0.0, 0.0),
   tilt: Sequence[float] = (0.0, 0.0),
 ) -> Image.Image:
-  """Carries the centre of `image` to the centre of a new square picture.
+  """Maps the centre of `image` to the centre of a new square image.
 
-  Nothing is averaged: to make a picture smaller, warp it and reduce it after.
+  Pixels are not averaged: to shrink an image, warp it first and then reduce it.
 
   Args:
-    image: a grey picture; what lies outside it is black.
+    image: grey image; everything outside it is black.
     side: height and width of the result, in pixels.
     zoom: pixels of the result per pixel of `image`.
-    rotation: degrees.
-    shear: horizontal, pixels per pixel of height.
-    shift: x and y, in pixels of the result.
-    tilt: x and y of the vanishing line; 0.2 makes the near edge of the result
-      about 1.5 times as large as the far one, 0 keeps parallels parallel.
+    rotation: angle in degrees.
+    shear: horizontal shear, in pixels per pixel of height.
+    shift: shift in x and y, in pixels of the result.
+    tilt: tilt in x and y; 0.2 makes the near edge of the result about 1.5 times
+      as long as the far edge, 0 keeps parallel lines parallel.
 
   Returns:
-    A grey picture of `side` x `side`.
+    A grey image of `side` x `side`.
   """
   angle = np.deg2rad(rotation)
   cos, sin = np.cos(angle), np.sin(angle)
@@ -42,7 +42,7 @@ def warp(
   forward = _move(shift) @ vanish @ rotate @ slant
   there = _move((side / 2, side / 2))
   back = _move((-image.width / 2, -image.height / 2))
-  # Pillow asks, of each pixel of the result, where it comes from.
+  # Pillow wants the map from pixels of the result back to `image`.
   inverse = np.linalg.inv(there @ forward @ back)
   return image.transform(
     (side, side),
