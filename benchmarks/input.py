@@ -22,8 +22,10 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from comen_jax import data, sharding
-from comen_jax.data import archive, batches
+from comen_jax import sharding
+from comen_jax.data import batches, registry
+from comen_jax.data.benchmarks import BENCHMARKS
+from comen_jax.data.ingest import archive
 from comen_jax.data.views import make_views
 
 SIZE, STORE = 224, 256
@@ -158,10 +160,10 @@ def main() -> None:
   with tempfile.TemporaryDirectory() as scratch:
     os.environ["COMEN_JAX_CACHE"] = scratch  # Decoding is timed: start cold.
     start = time.perf_counter()
-    dataset = data.load("pacs", args.data_dir, STORE)
+    dataset = registry.load("pacs", args.data_dir, STORE)
     decoding = time.perf_counter() - start
     start = time.perf_counter()
-    data.load("pacs", args.data_dir, STORE)
+    registry.load("pacs", args.data_dir, STORE)
     again = time.perf_counter() - start
     paths = _unpacked(args.data_dir, pathlib.Path(scratch))
     report = _measure(args, dataset, paths)
@@ -212,7 +214,7 @@ def _measure(args, dataset, paths) -> dict[str, float]:
 
 def _unpacked(data_dir: str, scratch: pathlib.Path) -> list[pathlib.Path]:
   """The same pictures as files, for the DataLoader."""
-  source = archive.find(data_dir, data.BENCHMARKS["pacs"].archives, "pacs")
+  source = archive.find(data_dir, BENCHMARKS["pacs"].archives, "pacs")
   folder = source.path
   if folder.is_file():
     with zipfile.ZipFile(folder) as z:

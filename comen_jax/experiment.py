@@ -15,12 +15,13 @@ import optax
 from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
-from comen_jax import data, optimizer, sharding, steps
+from comen_jax import optimizer, sharding, steps
 from comen_jax.data import batches
+from comen_jax.data import registry as datasets
 from comen_jax.data.dataset import Dataset, Split, leave_one_out
 from comen_jax.data.sources import Sources
 from comen_jax.data.views import Views, make_views
-from comen_jax.methods import registry
+from comen_jax.methods import registry as methods
 from comen_jax.methods.base import Method, Report, Task
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
@@ -138,7 +139,7 @@ def build(
   """
   shardings = shardings or sharding.make()
   if dataset is None:
-    dataset = data.load(config.dataset, config.data_dir, config.store_size)
+    dataset = datasets.load(config.dataset, config.data_dir, config.store_size)
   split = leave_one_out(dataset, config.target)
   config_lib.check_split(config.batch_size, split)
   model, views = network(config, len(dataset.class_names))
@@ -158,7 +159,7 @@ def build(
     stage_shares=tuple(config.stage_shares),
   )
   settings = config_lib.method_settings(config)
-  method = registry.create(config.method, task, settings)
+  method = methods.create(config.method, task, settings)
   tx = _optimizer(config, len(split.train_rows) // config.batch_size)
   key = jax.random.key(config.seed)
   init = partial(

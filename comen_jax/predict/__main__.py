@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from comen_jax import sharding
-from comen_jax.data import pictures
+from comen_jax.data.ingest import pictures
 from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.predict import export, paths, trained
 from comen_jax.predict.formats import FORMATS, Header, Prediction

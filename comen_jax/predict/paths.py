@@ -5,25 +5,25 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from comen_jax.data.archive import SUFFIXES, is_hidden
+from comen_jax.data.ingest.archive import SUFFIXES, is_hidden
 from comen_jax.errors import UserError
 
 _ENDINGS = f"(names that end in {' '.join(SUFFIXES)})"
 
 
 def pictures(arguments: Sequence[str]) -> list[str]:
-  """Paths of all pictures, in the order of `arguments`, each once.
+  """Returns the paths of all pictures in the order of `arguments`, each once.
 
   Args:
-    arguments: each one of
-      a file, whatever its name; it need not exist, `read` says so later;
-      a folder, for all pictures below it, sorted;
-      a pattern such as "photos/**/*.jpg", for what it matches, sorted;
-      @file, for a text file of files, folders and patterns, one a line;
-      -, for such lines from standard input.
+    arguments: each argument is one of
+      a file with any name; if it does not exist, `read` raises an error later;
+      a folder: all pictures below it, sorted;
+      a pattern such as "photos/**/*.jpg": all matching pictures, sorted;
+      @file: a text file with one file, folder or pattern per line;
+      -: the same lines from standard input.
 
   Raises:
-    UserError: a folder, pattern or list has no pictures.
+    UserError: a folder, pattern or list gives no pictures.
   """
   found: dict[str, None] = {}
   for argument in arguments:
@@ -32,17 +32,17 @@ def pictures(arguments: Sequence[str]) -> list[str]:
 
 
 def read(path: str) -> bytes:
-  """The file's bytes."""
+  """Returns the bytes of the file."""
   try:
     with open(path, "rb") as f:
       return f.read()
-  except (OSError, ValueError) as e:  # ValueError: a zero byte in its name.
+  except (OSError, ValueError) as e:  # ValueError: a zero byte in the path.
     reason = e.strerror if isinstance(e, OSError) else e
     raise UserError(f"{path} cannot be read: {reason}") from e
 
 
 def _expand(argument: str) -> Iterator[str]:
-  """What one argument stands for. A file of that very name comes first."""
+  """Expands one argument. A file with exactly this name has priority."""
   if argument == "-":
     yield from _listed("standard input", sys.stdin.read())
   elif argument.startswith("@") and not os.path.lexists(argument):
@@ -54,7 +54,7 @@ def _expand(argument: str) -> Iterator[str]:
 def _listed(name: str, text: str) -> Iterator[str]:
   lines = [line.strip() for line in text.split("\n")]
   if not any(lines):
-    raise UserError(f"{name} names no pictures: give one path a line")
+    raise UserError(f"{name} names no pictures: give one path per line")
   for line in filter(None, lines):
     yield from _named(line)
 
@@ -83,7 +83,7 @@ def _matches(pattern: str) -> Iterator[str]:
 
 
 def _below(folder: str, above: tuple[str, ...]) -> Iterator[str]:
-  """Pictures in it. Links are followed, but never in a circle."""
+  """Yields the pictures below `folder`. Follows links, but not in circles."""
   real = os.path.realpath(folder)
   if real in above:
     return

@@ -24,7 +24,8 @@ import jax
 from absl import app, flags
 
 from comen_jax import config as config_lib
-from comen_jax import config_flag, data, train
+from comen_jax import config_flag, train
+from comen_jax.data import registry
 from comen_jax.errors import BusyError, UserError, command_line
 from comen_jax.files import write_text
 from comen_jax.run import console
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
   if not _WORKDIR.value:
     raise UserError("--workdir is missing: give the folder of the sweep")
-  dataset = data.load(config.dataset, config.data_dir, config.store_size)
+  dataset = registry.load(config.dataset, config.data_dir, config.store_size)
   runs = grid.make(
     config,
     dataset,

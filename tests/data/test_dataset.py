@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from comen_jax import data
-from comen_jax.data import mini_digits
+from comen_jax.data import mini_digits, registry
 from comen_jax.data.dataset import TRAIN, VAL, Dataset, leave_one_out
+from comen_jax.data.mini_digits import generator
 from comen_jax.errors import UserError
 
 DOMAINS = ("photo", "sketch", "cartoon")
@@ -77,7 +77,7 @@ def calls(monkeypatch, tmp_path):
   def generate():
     made.append(None)
     count = 8
-    return mini_digits.Pictures(
+    return generator.Pictures(
       images=np.arange(count * 32 * 32 * 3, dtype=np.uint32)
       .astype(np.uint8)
       .reshape(count, 32, 32, 3),
@@ -87,12 +87,12 @@ def calls(monkeypatch, tmp_path):
       names=[f"{i}.png" for i in range(count)],
     )
 
-  monkeypatch.setattr(mini_digits, "generate", generate)
+  monkeypatch.setattr(generator, "generate", generate)
   return made
 
 
 def test_digits_without_a_data_dir_are_mini_digits_and_say_so(calls):
-  dataset = data.load("digits_dg", "", 32)
+  dataset = registry.load("digits_dg", "", 32)
   assert dataset.name == "mini_digits"
   assert "mini digits" in dataset.notice
   assert "data_dir" in dataset.notice
@@ -100,16 +100,16 @@ def test_digits_without_a_data_dir_are_mini_digits_and_say_so(calls):
 
 
 def test_mini_digits_by_name_need_no_notice(calls):
-  dataset = data.load("mini_digits", "", 32)
+  dataset = registry.load("mini_digits", "", 32)
   assert dataset.name == "mini_digits"
   assert dataset.notice == ""
-  asked = data.load("digits_dg", "", 32)
+  asked = registry.load("digits_dg", "", 32)
   assert asked.manifest == dataset.manifest
 
 
 def test_mini_digits_are_rows_like_any_other(calls):
-  dataset = data.load("mini_digits", "", 32)
-  made = mini_digits.generate()
+  dataset = registry.load("mini_digits", "", 32)
+  made = generator.generate()
   np.testing.assert_array_equal(dataset.images, made.images)
   np.testing.assert_array_equal(dataset.labels, made.labels)
   np.testing.assert_array_equal(dataset.domains, made.domains)
@@ -120,23 +120,23 @@ def test_mini_digits_are_rows_like_any_other(calls):
 
 
 def test_mini_digits_are_made_once_for_each_version(calls, monkeypatch):
-  data.load("mini_digits", "", 32)
-  data.load("digits_dg", "", 32)
+  registry.load("mini_digits", "", 32)
+  registry.load("digits_dg", "", 32)
   assert len(calls) == 1
   monkeypatch.setattr(mini_digits, "VERSION", "next")
-  data.load("mini_digits", "", 32)
+  registry.load("mini_digits", "", 32)
   assert len(calls) == 2
 
 
 @pytest.mark.parametrize("name", ["mini_digits", "digits_dg"])
 def test_mini_digits_of_another_size_are_refused(calls, name):
   with pytest.raises(UserError, match=r"store_size=64.*32"):
-    data.load(name, "", 64)
+    registry.load(name, "", 64)
   assert not calls
 
 
 def test_an_unknown_data_set_is_told_the_names():
   with pytest.raises(UserError, match="'imagenet'") as error:
-    data.load("imagenet", "", 32)
+    registry.load("imagenet", "", 32)
   for name in ("digits_dg", "mini_digits"):
     assert name in str(error.value)

@@ -21,12 +21,12 @@ EPOCHS = (0, 1, 2)
 # that resumes there.
 CODE = """
 import json, sys
-sys.path.insert(0, "tests/data")
+sys.path.insert(0, "tests")
 import jax
 port, number = sys.argv[1:]
 jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(number))
 from jax.experimental import multihost_utils
-import test_two_processes as test
+from data import test_two_processes as test
 assert jax.process_count() == 2
 assert jax.device_count() == 4
 gather = lambda x: multihost_utils.process_allgather(x, tiled=True).tolist()

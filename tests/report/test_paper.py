@@ -2,7 +2,8 @@
 
 import pytest
 
-from comen_jax import data, variants
+from comen_jax import variants
+from comen_jax.data import benchmarks as data
 from comen_jax.report import paper
 
 PRINTED = [
