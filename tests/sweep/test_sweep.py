@@ -175,7 +175,7 @@ def test_another_config_in_the_same_folder_is_refused(trainer, tmp_path):
     check_config(place, run.config.to_dict())
 
 
-def command(arguments, tmp_path, environment=None, **how):
+def command(arguments, tmp_path):
   return subprocess.Popen(
     [
       sys.executable, "-m", "comen_jax.sweep",
@@ -183,8 +183,7 @@ def command(arguments, tmp_path, environment=None, **how):
       f"--workdir={tmp_path / 'sweep'}", *arguments,
     ],
     env={
-      **os.environ, "XLA_FLAGS": "", "PYTHONPATH": str(ROOT),
-      "PYTHONUNBUFFERED": "1", **(environment or {}),
+      **os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1",
     },
     text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
   )  # fmt: skip
@@ -223,28 +222,24 @@ def test_killed_for_real_it_ends_with_the_same_records(
     "--config.batch_size=40", "--config.eval_batch_size=128",
     "--config.comen.pretrain_steps=50", "--config.comen.clustering=kmeans",
   ]  # fmt: skip
-  compiled = {
-    "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-  }
 
   def records(folder):
     return {r["run"]: r["measured"] for r in lines(folder / "sweep")}
 
-  process = command(arguments, tmp_path / "never", compiled)
+  process = command(arguments, tmp_path / "never")
   _, err = process.communicate(timeout=600)
   assert process.returncode == 0, err
   often = tmp_path / "often"
   for moment in ("[1/4]", "train epoch 2/3", "target, oracle", "[2/4]",
                  "discover epoch", "preparing encode", "[4/4"):  # fmt: skip
-    process = command(arguments, often, compiled)
+    process = command(arguments, often)
     for line in process.stdout:
       if line.startswith(moment):
         time.sleep(0.02)
         break
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
-  process = command(arguments, often, compiled)
+  process = command(arguments, often)
   out, err = process.communicate(timeout=600)
   assert process.returncode == 0, err
   assert "4 of 4 runs are done" in out
