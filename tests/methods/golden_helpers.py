@@ -51,13 +51,13 @@ def fixed_state(experiment):
     return state
   rng = np.random.default_rng(1)
   old = state.memory.prototypes
-  values = jnp.asarray(np.abs(rng.normal(size=old.values.shape)), jnp.float32)
   seen = np.ones(old.seen.shape, bool)
   seen[2, 1] = False
+  values = np.abs(rng.normal(size=old.values.shape)) * seen[..., None]
   domains = np.arange(len(state.memory.domains)) % DOMAINS
   memory = state.memory.replace(
     prototypes=old.replace(
-      values=values * seen[..., None], seen=jnp.asarray(seen)
+      values=jnp.asarray(values, jnp.float32), seen=jnp.asarray(seen)
     ),
     domains=jnp.asarray(domains, jnp.int32),
   )
