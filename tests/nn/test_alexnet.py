@@ -56,7 +56,7 @@ def test_random_alexnet_computes_what_pytorch_does(size, tmp_path):
   model, variables = born("none")
   path = twins.save(twin, tmp_path / "twin.safetensors")
   variables, report = pretrained.load_with_report(path, variables, True)
-  assert not report.new and not report.left_over
+  assert not report.new and not report.unused
   got, _ = run(model, variables, images)
   assert relative(got.features, features) < 1e-4
   assert relative(got.logits, logits) < 1e-4
@@ -71,8 +71,8 @@ def test_imagenet_convolutions_load_and_the_rest_is_told_to_be_new():
   assert all(name.startswith("classifier") for name in missing)
   model, variables = born("none")
   loaded, report = pretrained.load_with_report(WEIGHTS, variables)
-  assert len(report.loaded) == 10 and not report.left_over
-  assert "new: classifier_1, classifier_4, classifier_6" in report.summary()
+  assert len(report.loaded) == 10 and not report.unused
+  assert "initialised: classifier_1, classifier_4, classifier_6" in report.summary()
   assert "classifier_1, classifier_4: they start at random" in report.warning()
   # Both get our fc layers, so that all that the convolutions say is compared.
   ours = loaded["params"]

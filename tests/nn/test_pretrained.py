@@ -92,7 +92,7 @@ def test_kernels_are_transposed_and_norms_copied_to_all_domains(write):
         got[m], want[f"layer2.0.downsample.1.{name}"]
       )
   assert len(report.loaded) == len(want) - 3
-  assert report.left_over == ("fc.bias", "fc.weight")
+  assert report.unused == ("fc.bias", "fc.weight")
   assert "fc/kernel" in report.new
   # The classifier and F_d are as they were born.
   for name in ("fc", "domain_predictor"):
@@ -103,7 +103,7 @@ def test_kernels_are_transposed_and_norms_copied_to_all_domains(write):
     )
   summary = report.summary()
   assert "100 arrays" in summary and "\n" not in summary
-  assert "new: domain_predictor, fc; left over: fc" in summary
+  assert "newly initialised: domain_predictor, fc; unused: fc" in summary
   assert report.sha256[:12] in summary
   assert report.warning() == ""
 
@@ -150,7 +150,7 @@ def test_missing_layers_are_told_by_name(write):
   path = write(**{"layer3.1.conv2.weight": None, "extra.weight": np.ones(3)})
   _, report = pretrained.load_with_report(path, variables_of("batch"))
   assert "layer3_1/conv2/kernel" in report.new
-  assert "extra.weight" in report.left_over
+  assert "extra.weight" in report.unused
   assert "layer3_1" in report.warning()
 
 
@@ -179,7 +179,7 @@ def test_weights_that_do_not_fit_are_one_line(write, changes, text):
   "name, content, text",
   [
     ("absent.safetensors", None, "does not exist"),
-    ("broken.safetensors", b"no weights", "is broken or no safetensors"),
+    ("broken.safetensors", b"no weights", "is broken or not a safetensors"),
     ("broken.npz", b"PK no weights", "broken"),
     ("pickle.npz", "pickle", "plain arrays"),
     ("weights.h5", b"", r"\.safetensors or \.npz"),

@@ -80,7 +80,7 @@ def test_imagenet_resnet18_computes_what_pytorch_does_with_any_domains():
     variables, report = pretrained.load_with_report(
       WEIGHTS, born(model), load_head=True
     )
-    assert not report.left_over
+    assert not report.unused
     assert all(n.startswith("domain_predictor") for n in report.new)
     got = evaluate(model, variables, images, probs)
     assert relative(got.features, features) < 1e-3
