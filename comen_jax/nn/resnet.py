@@ -14,7 +14,12 @@ from flax.typing import Dtype
 from comen_jax.nn.backbone import Backbone, Norm, Outputs
 
 STYLE_AT = ("stem", "layer1", "layer2", "layer3", "layer4")
-_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+_BLOCKS = {
+  10: (1, 1, 1, 1),  # For tests: there are no published weights.
+  18: (2, 2, 2, 2),
+  34: (3, 4, 6, 3),
+  50: (3, 4, 6, 3),
+}
 
 
 class ResNet(Backbone):
