@@ -108,7 +108,7 @@ def blocked_share(dataset, rows, places, steps: int) -> float:
   """
   import optax
 
-  from comen_jax.nn import build
+  from comen_jax.nn.registry import build
 
   model = build("digits_cnn", num_classes=7, norm="batch")
   views = make_views("imagenet", "none", SIZE)

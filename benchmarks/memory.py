@@ -20,9 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from comen_jax import sharding, train
+from comen_jax import sharding
 from comen_jax.data.batches import Batch
-from comen_jax.data.dataset import Dataset, leave_one_out
+from comen_jax.data.dataset import Dataset
+from comen_jax.experiment import build
 
 LIMIT = 1.10
 _CONFIG = pathlib.Path(__file__).parents[1] / "configs" / "pacs.py"
@@ -66,10 +67,7 @@ def measure(
   config.batch_size, config.image_size = batch_size, image_size
   config.dtype, config.remat = dtype, remat
   dataset = _blank(config.store_size)
-  split = leave_one_out(dataset, "")
-  experiment = train.make_experiment(
-    config, dataset, split, sharding.make(jax.devices()[:1])
-  )
+  experiment = build(config, dataset, sharding.make(jax.devices()[:1]))
   state = jax.eval_shape(experiment.init)
   rows = lambda dtype, *shape: jax.ShapeDtypeStruct((batch_size, *shape), dtype)
   size = config.store_size
@@ -79,7 +77,7 @@ def measure(
     row=rows(jnp.int32),
     mask=rows(jnp.float32),
   )
-  step = experiment.train_step(experiment.method.stages[-1])
+  step = experiment.train_steps[-1]
   start = time.monotonic()
   memory = step.lower(state, batch, experiment.key).compile().memory_analysis()
   seconds = time.monotonic() - start

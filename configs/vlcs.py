@@ -73,9 +73,6 @@ def get_config() -> ConfigDict:
   config.comen.freeze_style_layer = False
   config.comen.true_domains = False  # True: uses domain labels, a bound.
 
-  config.deepall = ConfigDict()
-  config.deepall_bn = ConfigDict()
-
   config.logging = ConfigDict()  # Free to change in a resumed run.
   config.logging.tensorboard = True
   config.logging.every = 10  # Steps between losses on the progress bar.

@@ -1,52 +1,89 @@
-"""Eight CPU devices, so that every test runs on a real mesh."""
+"""What all tests share: devices, compiler settings, caches and tiny data.
+
+There are eight CPU devices, so that every test runs on a real mesh. Compiling
+is most of the work of these tests, so XLA optimises nothing, and all processes
+of a test run share one cache of compiled functions.
+"""
 
 import importlib.util
 import os
 import pathlib
+import shutil
 import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ["XLA_FLAGS"] = (
-  os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+# The first process of a test run sets these; workers and the processes that
+# tests start inherit them. The eight devices are not inherited.
+if "COMEN_JAX_TEST_RUN" not in os.environ:
+  os.environ["COMEN_JAX_TEST_RUN"] = tempfile.mkdtemp(prefix="comen_jax_tests-")
+  os.environ["XLA_FLAGS"] = " ".join(
+    [
+      "--xla_backend_optimization_level=0",
+      "--xla_cpu_use_fusion_emitters=false",
+      "--xla_cpu_parallel_codegen_split_count=1",
+      os.environ.get("XLA_FLAGS", ""),
+    ]
+  )
+# Tests neither read nor change the user's own prepared data.
+os.environ["COMEN_JAX_CACHE"] = os.environ["COMEN_JAX_TEST_RUN"] + "/cache"
+os.environ.setdefault(
+  "JAX_COMPILATION_CACHE_DIR", os.environ["COMEN_JAX_TEST_RUN"] + "/compiled"
 )
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax
 import numpy as np
 import pytest
 from PIL import Image
 
+jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 ROOT = pathlib.Path(__file__).parents[1]
+SHARED = pathlib.Path(os.environ["COMEN_JAX_TEST_RUN"])
+
+
+def pytest_unconfigure(config):
+  """Removes the shared folder when the first process ends."""
+  if not hasattr(config, "workerinput"):
+    shutil.rmtree(SHARED, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_its_own(tmp_path_factory):
-  """Nothing is read from, or left in, the user's cache."""
-  os.environ["COMEN_JAX_CACHE"] = str(tmp_path_factory.mktemp("cache"))
-  # TFDS leaves an empty folder behind with each data set that it writes.
+def temporary_folder(tmp_path_factory):
+  """Collects the empty folders that TFDS leaves behind."""
   tempfile.tempdir = str(tmp_path_factory.mktemp("temporary"))
-  # Runs that are resumed compile the same steps again and again.
-  compiled = str(tmp_path_factory.mktemp("compiled"))
-  jax.config.update("jax_compilation_cache_dir", compiled)
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 @pytest.fixture
 def cache(monkeypatch, tmp_path) -> pathlib.Path:
-  """A cache that only this test has seen."""
+  """Gives a test a cache of prepared data of its own."""
   monkeypatch.setenv("COMEN_JAX_CACHE", str(tmp_path / "cache"))
   return tmp_path / "cache"
 
 
 @pytest.fixture(scope="session")
-def tiny_digits_dg(tmp_path_factory) -> pathlib.Path:
+def tiny_digits_dg() -> pathlib.Path:
   """A data_dir in Digits-DG's layout: 12 train, 4 val per class and domain.
 
-  A class is a bar's place, a domain its colours, so that a small network learns
-  both within a few steps.
+  The class is the place of a bar and the domain its colours, so that a small
+  network learns both within a few steps. All workers share the folder.
   """
-  root = tmp_path_factory.mktemp("data")
+  place = SHARED / "tiny_digits_dg"
+  if not place.exists():
+    draft = pathlib.Path(tempfile.mkdtemp(dir=SHARED))
+    _draw_digits_dg(draft)
+    try:
+      draft.rename(place)
+    except OSError:
+      if not place.exists():  # Another worker was not faster.
+        raise
+  return place
+
+
+def _draw_digits_dg(root: pathlib.Path) -> None:
   rng = np.random.default_rng(0)
   looks = {  # Ink and paper.
     "mnist": ((255, 255, 255), (0, 0, 0)),
@@ -65,7 +102,6 @@ def tiny_digits_dg(tmp_path_factory) -> pathlib.Path:
           picture += rng.normal(0, 12, picture.shape)
           picture = np.clip(picture, 0, 255).astype(np.uint8)
           Image.fromarray(picture).save(folder / f"{i}.png")
-  return root
 
 
 def load_config(name: str):

@@ -14,17 +14,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 CONFIG = str(ROOT / "configs" / "digits.py")
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-  """One device, a cache of compiled steps: starts are many here."""
-  return {
-    **os.environ,
-    "XLA_FLAGS": "",
-    "PYTHONPATH": str(ROOT),
-    "PYTHONUNBUFFERED": "1",
-    "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled")),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-  }
+@pytest.fixture
+def environment():
+  return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
 
 def start(arguments, environment, **how):

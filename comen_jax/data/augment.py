@@ -237,10 +237,12 @@ def _filters(
   Returns:
     Weights [B, size, side]; each row sums to 1.
   """
-  start, length = start[:, None, None], length[:, None, None]
-  pixels = jnp.arange(side)[None, None, :]
+  start = start.astype(jnp.float32)[:, None, None]
+  length = length.astype(jnp.float32)[:, None, None]
+  pixels = jnp.arange(side, dtype=jnp.float32)[None, None, :]
+  new_pixels = jnp.arange(size, dtype=jnp.float32)[None, :, None]
   step = length / size
-  centre = start + (jnp.arange(size)[None, :, None] + 0.5) * step
+  centre = start + (new_pixels + 0.5) * step
   distance = jnp.abs(pixels + 0.5 - centre) / jnp.maximum(step, 1.0)
   inside = (pixels >= start) & (pixels < start + length)
   weights = jnp.where(inside, jnp.maximum(1 - distance, 0.0), 0.0)
