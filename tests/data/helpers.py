@@ -1,7 +1,6 @@
 """Small images in any layout, small data sets, and other processes."""
 
 import contextlib
-import functools
 import io
 import os
 import pathlib
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import zipfile
 
-import jax
 import numpy as np
 import pytest
 from PIL import Image
@@ -18,10 +16,6 @@ from comen_jax.data import row_store
 from comen_jax.data.dataset import Dataset
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Compiles in half the time: LLVM does not optimise. XLA's own passes remain.
-jit = functools.partial(
-  jax.jit, compiler_options={"xla_backend_optimization_level": 0}
-)
 
 
 def draw(root, names, seed=0):

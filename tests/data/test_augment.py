@@ -15,16 +15,15 @@ from sklearn.datasets import load_sample_image
 from comen_jax import sharding
 from comen_jax.data import augment
 from comen_jax.data.recipes import RECIPES, Recipe
-from data.helpers import jit
 
 # Compilation takes most of the time here, so tests share functions and shapes.
 KEY = jax.random.key(0)
-random_boxes = jit(augment.random_boxes, static_argnums=(1, 2, 4))
-crop_and_resize = jit(augment.crop_and_resize, static_argnums=2)
-resize = jit(augment.resize, static_argnums=1)
-random_flip = jit(augment.random_flip)
-random_grayscale = jit(augment.random_grayscale)
-change_colours = jit(augment.change_colours)
+random_boxes = jax.jit(augment.random_boxes, static_argnums=(1, 2, 4))
+crop_and_resize = jax.jit(augment.crop_and_resize, static_argnums=2)
+resize = jax.jit(augment.resize, static_argnums=1)
+random_flip = jax.jit(augment.random_flip)
+random_grayscale = jax.jit(augment.random_grayscale)
+change_colours = jax.jit(augment.change_colours)
 SIDE = 64
 RATIO = (3 / 4, 4 / 3)  # The default.
 
@@ -94,7 +93,7 @@ def test_a_tpus_bfloat16_passes_err_by_less_than_one_level(monkeypatch):
     return einsum(spec, *rounded)
 
   monkeypatch.setattr(jnp, "einsum", rough_einsum)
-  rough = jit(lambda x: augment.crop_and_resize(x, BOXES, 28))(images)
+  rough = jax.jit(lambda x: augment.crop_and_resize(x, BOXES, 28))(images)
   assert 0.1 / 255 < np.abs(rough - exact).max() < 1 / 255
 
 
@@ -250,7 +249,7 @@ def test_changes_are_made_in_the_order_of_each_image():
 def _draws(monkeypatch, images, reaches):
   """Returns what `colour_jitter` hands to `change_colours`."""
   monkeypatch.setattr(augment, "change_colours", lambda images, *drawn: drawn)
-  jitter = jit(lambda key, x: augment.colour_jitter(key, x, *reaches))
+  jitter = jax.jit(lambda key, x: augment.colour_jitter(key, x, *reaches))
   return [np.asarray(array) for array in jitter(KEY, images)]
 
 
@@ -293,7 +292,7 @@ def _jigen_step(devices):
     traces.append(1)
     return augment.augment_images(key, images, 16, RECIPES["jigen"])
 
-  step = jit(
+  step = jax.jit(
     apply,
     in_shardings=(shardings.replicated, shardings.rows),
     out_shardings=shardings.rows,
@@ -341,7 +340,7 @@ def test_parts_draw_independently_of_one_another():
   images = np.tile(np.linspace(0, 1, 12, dtype=np.float32), (2000, 1))
   images = images.reshape(2000, 2, 2, 3)
   recipe = Recipe(flip=0.5, grayscale=0.5)
-  apply = jit(lambda key, x: augment.augment_images(key, x, 2, recipe))
+  apply = jax.jit(lambda key, x: augment.augment_images(key, x, 2, recipe))
   got = np.asarray(apply(KEY, images))
   flipped = got[:, 0, 0, 2] > got[:, 0, 1, 2]
   greyed = got[:, 0, 0, 0] == got[:, 0, 0, 2]

@@ -48,8 +48,7 @@ def check(folder, package):
 
 def test_imports_flow_down_the_lists_of_the_docstrings():
   names = check(DATA, "comen_jax.data")
-  # paths.py belongs to the command predict.
-  there = {p.stem for p in DATA.glob("*.py")} - {"__init__", "paths"}
+  there = {p.stem for p in DATA.glob("*.py")} - {"__init__"}
   folders = {p.parent.name for p in DATA.glob("*/__init__.py")}
   assert set(names) == there | folders
   names = check(DATA / "ingest", "comen_jax.data.ingest")

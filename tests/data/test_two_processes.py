@@ -1,6 +1,7 @@
 """Two processes see the same batches as one process."""
 
 import json
+import os
 import socket
 
 import numpy as np
@@ -78,7 +79,8 @@ def test_one_and_two_processes_and_a_resumed_one_see_the_same_batches():
   with socket.socket() as s:
     s.bind(("127.0.0.1", 0))
     port = s.getsockname()[1]
-  flags = "--xla_force_host_platform_device_count=2"
+  flags = os.environ["XLA_FLAGS"]
+  flags += " --xla_force_host_platform_device_count=2"
   both = [
     start_python(
       ["-c", CODE, str(port), str(number)],

@@ -12,7 +12,6 @@ from sklearn.datasets import load_sample_image
 from comen_jax.data.recipes import RECIPES, Recipe
 from comen_jax.data.views import make_views
 from comen_jax.errors import UserError
-from data.helpers import jit
 
 CONSTANTS = {
   "half": ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5]),
@@ -30,7 +29,7 @@ def _images(size=4):
 @functools.cache
 def _evaluated(normalise, size):
   """The evaluation view of `_images()`, compiled once for all tests."""
-  return jit(make_views(normalise, "none", size).evaluate)(_images())
+  return jax.jit(make_views(normalise, "none", size).evaluate)(_images())
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
@@ -43,14 +42,14 @@ def test_normalisations_agree_with_numpy(name):
 
 
 def test_half_maps_black_to_minus_one_and_white_to_one():
-  got = _evaluated("half", 4)
+  got = make_views("half", "none", 4).evaluate(_images())
   np.testing.assert_array_equal(got[0], -1)
   np.testing.assert_array_equal(got[1], 1)
 
 
 @pytest.mark.parametrize("size", [4, 3])
 def test_without_augmentation_training_sees_what_evaluation_sees(size):
-  train = jit(make_views("imagenet", "none", size).train)
+  train = jax.jit(make_views("imagenet", "none", size).train)
   got = train(jax.random.key(0), _images())
   np.testing.assert_array_equal(got, _evaluated("imagenet", size))
 
@@ -60,14 +59,14 @@ def test_without_augmentation_training_sees_what_evaluation_sees(size):
   [{}, "digits", {"flip": 0.0, "jitter": 0.0, "hue": 0.0, "grayscale": 0.0}],
 )
 def test_an_empty_augmentation_changes_nothing(augment):
-  train = jit(make_views("half", augment, 3).train)
+  train = jax.jit(make_views("half", augment, 3).train)
   got = train(jax.random.key(0), _images())
   np.testing.assert_array_equal(got, _evaluated("half", 3))
 
 
 @pytest.mark.parametrize("kind", [dict, ConfigDict])
 def test_the_training_view_is_augmented_then_normalised(kind):
-  train = jit(make_views("imagenet", kind({"flip": 1.0}), 4).train)
+  train = jax.jit(make_views("imagenet", kind({"flip": 1.0}), 4).train)
   got = train(jax.random.key(0), _images())
   want = _evaluated("imagenet", 4)[:, :, ::-1]
   np.testing.assert_allclose(got, want, atol=1e-6)
@@ -76,7 +75,7 @@ def test_the_training_view_is_augmented_then_normalised(kind):
 def test_a_recipe_is_found_by_its_name(monkeypatch):
   monkeypatch.setitem(RECIPES, "mirror", Recipe(flip=1.0))
   named, literal = (
-    jit(make_views("half", augment, 4).train)(jax.random.key(0), _images())
+    jax.jit(make_views("half", augment, 4).train)(jax.random.key(0), _images())
     for augment in ("mirror", {"flip": 1.0})
   )
   np.testing.assert_array_equal(named, literal)
@@ -86,7 +85,7 @@ def test_a_recipe_is_found_by_its_name(monkeypatch):
 @pytest.mark.parametrize("size", [64, 112, 28, 160])
 def test_resizing_is_close_to_pillows_bilinear(size):
   photo = load_sample_image("china.jpg")[100:228, 200:328]
-  got = jit(make_views("half", "none", size).evaluate)(photo[None])[0]
+  got = jax.jit(make_views("half", "none", size).evaluate)(photo[None])[0]
   got = np.asarray(got) * 0.5 + 0.5
   resized = Image.fromarray(photo).resize(
     (size, size), Image.Resampling.BILINEAR
