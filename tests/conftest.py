@@ -116,13 +116,22 @@ def load_config(name: str):
 
 @pytest.fixture
 def tiny_config(tiny_digits_dg):
-  """COMEN on the tiny pictures: one epoch per stage."""
+  return make_tiny_config(tiny_digits_dg)
+
+
+def make_tiny_config(data_dir: pathlib.Path):
+  """Returns a config of COMEN on tiny images: seven steps in an epoch.
+
+  Tests that leave the network and the optimiser as they are share the compiled
+  steps.
+  """
   config = load_config("digits")
-  config.data_dir = str(tiny_digits_dg)
-  config.epochs = 3
+  config.data_dir = str(data_dir)
+  config.store_size = config.image_size = 16
+  config.epochs = 6
   config.stage_shares = (0.34, 0.33, 0.33)
   config.batch_size = 48
-  config.eval_batch_size = 96
+  config.eval_batch_size = 120
   config.comen.pretrain_steps = 50
   config.logging.tensorboard = False
   return config

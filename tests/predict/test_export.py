@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 
+import commands
 import jax
 import jax.export
 import numpy as np
@@ -28,14 +29,14 @@ def exported(tmp_path_factory):
   rows = np.arange(7) * 30
   paths = save_rows(experiment, rows, folder / "pictures")
   before = fingerprint(folder / "run")
-  done = subprocess.run(
-    [sys.executable, "-m", "comen_jax.predict", "--run", folder / "run",
-     "--export", folder / "model.stablehlo", "--json", *paths],
-    cwd=ROOT, text=True, capture_output=True, check=True,
+  code, out, err = commands.run(
+    "comen_jax.predict", "--run", folder / "run",
+    "--export", folder / "model.stablehlo", "--json", *paths,
   )  # fmt: skip
-  assert done.stderr.startswith("wrote ")
+  assert code == 0, err
+  assert err.startswith("wrote ")
   assert fingerprint(folder / "run") == before
-  (folder / "predictions.json").write_text(done.stdout)
+  (folder / "predictions.json").write_text(out)
   return folder, experiment.dataset.images[rows]
 
 
