@@ -1,12 +1,13 @@
-"""Peak memory of a COMEN step: SDNorm against BatchNorm, compiled, not run.
+"""Compares the peak memory of a COMEN step with SDNorm and with BatchNorm.
 
   python -m benchmarks.memory --out results/memory.json
 
-ResNet-18, pictures of 224, batch 128, the encode stage, as configs/pacs.py.
-Both steps have the same losses and prototypes; only `norm` differs. The figures
-are XLA's own, for this machine's kind of device: arguments, outputs that are
-not the same buffer, and temporaries at their peak. On CPU `--remat` saves
-nothing: XLA keeps most of what it was to compute again. Not measured elsewhere.
+The step is the encode stage of configs/pacs.py: ResNet-18, images of 224
+pixels, batch size 128. Both steps have the same losses and prototypes; only
+`norm` differs. The step is compiled but not run. XLA reports the bytes for the
+device of this machine: arguments, outputs that share no buffer with them, and
+temporaries at their peak. On CPU `--remat` saves nothing, since XLA keeps most
+of the values that it should recompute. Nothing was measured on GPU or TPU.
 """
 
 import argparse
@@ -20,9 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from comen_jax import sharding, train
+from comen_jax import sharding
 from comen_jax.data.batches import Batch
-from comen_jax.data.dataset import Dataset, leave_one_out
+from comen_jax.data.dataset import Dataset
+from comen_jax.experiment import build
 
 LIMIT = 1.10
 _CONFIG = pathlib.Path(__file__).parents[1] / "configs" / "pacs.py"
@@ -30,11 +32,17 @@ _CONFIG = pathlib.Path(__file__).parents[1] / "configs" / "pacs.py"
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--batch_size", type=int, default=128)
-  parser.add_argument("--image_size", type=int, default=224)
-  parser.add_argument("--dtype", default="float32")
-  parser.add_argument("--remat", action="store_true")
-  parser.add_argument("--out", help="JSON file to write")
+  parser.add_argument(
+    "--batch_size", type=int, default=128, help="number of images per batch"
+  )
+  parser.add_argument(
+    "--image_size", type=int, default=224, help="side of an image in pixels"
+  )
+  parser.add_argument("--dtype", default="float32", help="dtype of the layers")
+  parser.add_argument(
+    "--remat", action="store_true", help="compute blocks twice to save memory"
+  )
+  parser.add_argument("--out", help="path of the JSON file to write")
   arguments = vars(parser.parse_args())
   out = arguments.pop("out")
   found = {norm: measure(norm, **arguments) for norm in ("batch", "sdnorm")}
@@ -60,16 +68,24 @@ def main() -> None:
 def measure(
   norm: str, *, batch_size: int, image_size: int, dtype: str, remat: bool
 ) -> dict[str, float]:
-  """Bytes of one compiled encode step."""
+  """Compiles one encode step.
+
+  Args:
+    norm: normalisation of the backbone, "batch" or "sdnorm".
+    batch_size: number of images per batch.
+    image_size: side of an image in pixels.
+    dtype: dtype of the layers.
+    remat: whether blocks are computed twice to save memory.
+
+  Returns:
+    The peak and the temporary bytes, and the seconds that compilation took.
+  """
   config = _load_config()
   config.norm, config.pretrained = norm, ""
   config.batch_size, config.image_size = batch_size, image_size
   config.dtype, config.remat = dtype, remat
   dataset = _blank(config.store_size)
-  split = leave_one_out(dataset, "")
-  experiment = train.make_experiment(
-    config, dataset, split, sharding.make(jax.devices()[:1])
-  )
+  experiment = build(config, dataset, sharding.make(jax.devices()[:1]))
   state = jax.eval_shape(experiment.init)
   rows = lambda dtype, *shape: jax.ShapeDtypeStruct((batch_size, *shape), dtype)
   size = config.store_size
@@ -79,11 +95,11 @@ def measure(
     row=rows(jnp.int32),
     mask=rows(jnp.float32),
   )
-  step = experiment.train_step(experiment.method.stages[-1])
+  step = experiment.train_steps[-1]
   start = time.monotonic()
   memory = step.lower(state, batch, experiment.key).compile().memory_analysis()
   seconds = time.monotonic() - start
-  # A donated state is both an argument and an output.
+  # The state is donated: it is both an argument and an output.
   held = memory.argument_size_in_bytes + memory.output_size_in_bytes
   held -= memory.alias_size_in_bytes
   return {
@@ -101,7 +117,7 @@ def _load_config():
 
 
 def _blank(size: int) -> Dataset:
-  """The numbers of PACS, without pictures."""
+  """Makes a data set as large as PACS, of blank images."""
   numbers = np.arange(9991)
   return Dataset(
     name="blank",

@@ -1,4 +1,4 @@
-"""`--config`, and what is wrong with it in one line instead of a traceback."""
+"""The flag `--config`. What is wrong with it is said in one line."""
 
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
@@ -11,14 +11,14 @@ _CONFIG = config_flags.DEFINE_config_file(
 
 
 def parse(argv: list[str]) -> list[str]:
-  """Parses all flags: `app.run`'s `flags_parser`."""
+  """Parses all flags; this is the `flags_parser` of `app.run`."""
   try:
     rest = flags.FLAGS(argv)
     if _CONFIG.value is not None:
-      _CONFIG.value.to_dict()  # A file that did not load fails only when read.
+      _CONFIG.value.to_dict()  # A broken file fails only when it is read.
     return rest
   except (AttributeError, KeyError) as e:
-    # ml_collections quotes its text again: "'targt'\nDid you mean ...".
+    # ml_collections puts quotes around its text again.
     text = str(e.args[0] if e.args else e).replace("\\n", " ")
     raise UserError(f"the config has no such key: {_one_line(text)}") from e
   except OSError as e:
@@ -26,7 +26,7 @@ def parse(argv: list[str]) -> list[str]:
     raise UserError(f"the config does not load: {_one_line(text)}") from e
   except (flags.Error, TypeError, ValueError) as e:
     text = str(e).strip()
-    if "Traceback" in text:  # Of what get_config raised; its last line is that.
+    if "Traceback" in text:  # get_config raised; the last line says what.
       name = text.partition("=")[2].partition(": ")[0]
       reason = text.splitlines()[-1].partition(": ")[2]
       raise UserError(f"{name} does not load: {_one_line(reason)}") from e
@@ -34,10 +34,10 @@ def parse(argv: list[str]) -> list[str]:
 
 
 def get(argv: list[str]) -> ConfigDict:
-  """The config; there must be one, and no arguments beside flags."""
+  """Returns the config; raises UserError at a missing or wrong argument."""
   if len(argv) > 1:
     raise UserError(f"{argv[1]} is not a flag: give --config.key=value")
-  # Orbax tells each save at length; --verbosity=0 brings it back.
+  # Orbax logs every save at length; --verbosity=0 shows it.
   if not flags.FLAGS["verbosity"].present:
     logging.set_verbosity(logging.WARNING)
   if _CONFIG.value is None:
@@ -46,5 +46,5 @@ def get(argv: list[str]) -> ConfigDict:
 
 
 def _one_line(text: str) -> str:
-  """Without line breaks, and without quotes around quotes."""
+  """Removes line breaks and quotes."""
   return " ".join(text.replace("\\", "").replace("'", "").split())

@@ -1,79 +1,89 @@
-"""All that a run is made of, before its first step."""
+"""Everything that a run is made of, built from a config before its first step.
+
+This is the one place where a config becomes values. The functions below it
+take values, not `config`.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
+from ml_collections import ConfigDict
 
-from comen_jax import steps
+from comen_jax import config as config_lib
+from comen_jax import optimizer, sharding, steps
 from comen_jax.data import batches
-from comen_jax.data.dataset import Dataset, Split
+from comen_jax.data import registry as datasets
+from comen_jax.data.dataset import Dataset, Split, leave_one_out
 from comen_jax.data.sources import Sources
-from comen_jax.data.views import Views
+from comen_jax.data.views import Views, make_views
+from comen_jax.methods import registry as methods
+from comen_jax.methods.base import Method, Report, Task
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.registry import build as build_backbone
 from comen_jax.sharding import Shardings
-from comen_jax.stage import Method, Report, Stage
 from comen_jax.train_state import TrainState
 
 
 class Experiment(NamedTuple):
-  """Data, network and method, bound to devices.
+  """Data, network, method and steps of a run, bound to devices.
 
   Attributes:
-    dataset: all rows.
-    split: which rows are for training, validation and test.
-    sources: what a method may see of them.
-    method: its stages.
-    views: what the network sees of a stored picture.
-    tx: the optimiser.
+    dataset: all rows of the data set.
+    split: rows for training, validation and test.
+    sources: what a method may see of the source images.
+    method: the stages of training.
+    setting: what results say about the run's data, method and length.
+    weights: report on the pretrained weights; None at a random start.
+    views: how stored images become inputs of the network.
+    shardings: shardings of state and batches.
+    batch_size: number of images per training batch.
+    eval_batch_size: number of images per evaluation batch.
+    seed: seed of the order of batches.
     key: the run's key, on every device.
-    shardings: of state and batches.
-    batch_size: of training.
-    eval_batch_size: of evaluation.
-    seed: of the order of batches.
-    weights: where pretrained weights went; None at a random start.
+    candidate_epochs: number of last epochs among which one is chosen.
     init: makes the first state, on every device.
-    eval_step, feature_step: jitted.
+    train_steps: the jitted training step of each stage.
+    eval_step: the jitted evaluation step.
+    feature_step: the jitted feature step.
   """
 
   dataset: Dataset
   split: Split
   sources: Sources
   method: Method
+  setting: dict[str, Any]
+  weights: pretrained.Report | None
   views: Views
-  tx: optax.GradientTransformation
-  key: jax.Array
   shardings: Shardings
   batch_size: int
   eval_batch_size: int
   seed: int
-  weights: pretrained.Report | None
+  key: jax.Array
+  candidate_epochs: int
   init: Callable[[], TrainState]
-  eval_step: Callable[..., EvalMetrics]
-  feature_step: Callable[..., Outputs]
+  train_steps: tuple[steps.TrainStep, ...]
+  eval_step: steps.EvalStep
+  feature_step: steps.FeatureStep
+
+  @property
+  def identity(self) -> dict[str, str]:
+    """Data, target and weights: a run's folder keeps to them."""
+    names = ("dataset", "manifest", "target", "weights")
+    return {name: self.setting[name] for name in names}
 
   @property
   def steps_per_epoch(self) -> int:
     return len(self.split.train_rows) // self.batch_size
 
-  def train_step(self, stage: Stage) -> Callable:
-    """The jitted step of a stage: (state, batch, key) -> (state, metrics)."""
-    return steps.jit_train_step(
-      self.shardings,
-      loss=stage.loss,
-      tx=self.tx,
-      trainable=stage.trainable,
-      views=self.views,
-    )
-
   def train_batches(self, epoch: int) -> Iterator[batches.Batch]:
-    """Batches of an epoch, counted over the whole run."""
+    """Training batches of an epoch; epochs count over the whole run."""
     return batches.train_batches(
       self.dataset,
       self.split.train_rows,
@@ -86,8 +96,8 @@ class Experiment(NamedTuple):
   def prepare(
     self, state: TrainState, number: int
   ) -> tuple[TrainState, Report]:
-    """Runs what stage `number` does before its first epoch."""
-    # Steps fold their number into the run's key; this one is never reached.
+    """Runs the `prepare` of stage `number`."""
+    # Steps fold their number into the run's key. No step has this number.
     key = jax.random.fold_in(jax.random.fold_in(self.key, 2**31 - 1), number)
     state, report = self.method.stages[number].prepare(
       state, self.sources, self.feature_step, key
@@ -102,7 +112,7 @@ class Experiment(NamedTuple):
     return jax.device_get(total)
 
   def outputs(self, state: TrainState, rows: np.ndarray) -> Outputs:
-    """The network's outputs for `rows` [n], as numpy [n, ...]."""
+    """Outputs of the network for `rows` [n], as numpy [n, ...]."""
     step = lambda batch: self.feature_step(state, batch, self.key, False)
     return steps.map_rows(step, self._eval_batches(rows), len(rows))
 
@@ -115,36 +125,158 @@ class Experiment(NamedTuple):
     )
 
 
-def make_init(
-  model: nn.Module,
+def build(
+  config: ConfigDict,
+  dataset: Dataset | None = None,
+  shardings: Shardings | None = None,
+) -> Experiment:
+  """Builds the experiment that a config describes.
+
+  Args:
+    config: the config of a run, already checked.
+    dataset: rows to use in place of the config's data set.
+    shardings: devices to use; default: all of them.
+  """
+  shardings = shardings or sharding.make()
+  if dataset is None:
+    dataset = datasets.load(config.dataset, config.data_dir, config.store_size)
+  split = leave_one_out(dataset, config.target)
+  config_lib.check_split(config.batch_size, split)
+  model, views = network(config, len(dataset.class_names))
+  outputs, variables = shapes(model, config.image_size)
+  weights, report = {}, None
+  if config.pretrained:
+    weights, report = pretrained.read(config.pretrained, variables)
+  task = Task(
+    model=model,
+    norm=model.norm,
+    num_classes=len(dataset.class_names),
+    num_domains=config.num_domains,
+    num_sources=len(split.sources),
+    num_rows=len(dataset.labels),
+    feature_dim=outputs.features.shape[-1],
+    epochs=config.epochs,
+    stage_shares=tuple(config.stage_shares),
+  )
+  settings = config_lib.method_settings(config)
+  method = methods.create(config.method, task, settings)
+  tx = _optimizer(config, len(split.train_rows) // config.batch_size)
+  key = jax.random.key(config.seed)
+  init = partial(
+    _init, model=model, method=method, tx=tx, image_size=config.image_size
+  )
+  return Experiment(
+    dataset=dataset,
+    split=split,
+    sources=Sources(
+      dataset,
+      split,
+      config.eval_batch_size,
+      shardings.rows,
+      method.domain_labels,
+    ),
+    method=method,
+    setting={
+      "dataset": dataset.name,
+      "manifest": dataset.manifest,
+      "target": split.target,
+      "weights": report.sha256 if report else "",
+      "sources": list(split.sources),
+      "method": config.method,
+      "norm": model.norm,
+      "domain_labels": method.domain_labels,
+      "seed": config.seed,
+      "epochs": config.epochs,
+      "num_domains": config.num_domains,
+      "target_images": len(split.target_rows),
+      "chance": 1 / len(dataset.class_names),
+    },
+    weights=report,
+    views=views,
+    shardings=shardings,
+    batch_size=config.batch_size,
+    eval_batch_size=config.eval_batch_size,
+    seed=config.seed,
+    key=jax.device_put(key, shardings.replicated),
+    candidate_epochs=config_lib.candidate_epochs(config),
+    # Born on the mesh, never on device 0.
+    init=partial(
+      jax.jit(init, out_shardings=shardings.replicated), key, weights
+    ),
+    train_steps=tuple(
+      steps.jit_train_step(
+        shardings, loss=stage.loss, tx=tx, frozen=stage.frozen, views=views
+      )
+      for stage in method.stages
+    ),
+    eval_step=steps.jit_eval_step(shardings, model, views),
+    feature_step=steps.jit_feature_step(shardings, model, views),
+  )
+
+
+def network(config: ConfigDict, num_classes: int) -> tuple[Backbone, Views]:
+  """The backbone, and how stored images become its inputs.
+
+  It is the same in training, prediction and export.
+  """
+  model = build_backbone(
+    config.backbone,
+    num_classes=num_classes,
+    norm=config_lib.norm(config),
+    num_domains=config.num_domains,
+    dtype=jnp.dtype(config.dtype),
+    sdnorm=config.sdnorm.to_dict(),
+    options=config_lib.backbone_options(config),
+  )
+  return model, make_views(config.normalise, config.augment, config.image_size)
+
+
+def shapes(model: Backbone, image_size: int) -> tuple[Outputs, dict[str, Any]]:
+  """Shapes of the outputs for one image, and of the variables."""
+  return jax.eval_shape(
+    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
+    jax.ShapeDtypeStruct((1, image_size, image_size, 3), jnp.float32),
+  )
+
+
+def _optimizer(
+  config: ConfigDict, steps_per_epoch: int
+) -> optax.GradientTransformation:
+  schedule = optimizer.step_schedule(
+    config.learning_rate,
+    tuple(config.lr_drops),
+    config.lr_factor,
+    config.epochs,
+    steps_per_epoch,
+  )
+  return optimizer.sgd(schedule, config.momentum, config.weight_decay)
+
+
+def _init(
+  key: jax.Array,
+  weights: Any,
+  *,
+  model: Backbone,
   method: Method,
   tx: optax.GradientTransformation,
   image_size: int,
-  key: jax.Array,
-  sharding: jax.sharding.Sharding,
-  weights: Any,
-) -> Callable[[], TrainState]:
-  """How the first state is born: on the mesh, never on device 0.
+) -> TrainState:
+  """Makes the first state.
 
   Args:
+    key: the run's key.
+    weights: pretrained part of the backbone's variables, numpy; {} if none.
     model: the backbone.
-    method: adds parameters and memory.
+    method: the method, which adds parameters and memory.
     tx: the optimiser.
-    image_size: of what the backbone sees.
-    key: the run's.
-    sharding: of the state.
-    weights: pretrained, numpy: that part of the backbone's variables which is
-      not to be random.
+    image_size: size of the network's input.
   """
-
-  def init(key: jax.Array, weights: Any) -> TrainState:
-    model_key, method_key = jax.random.split(key)
-    image = np.zeros((1, image_size, image_size, 3), np.float32)
-    variables = model.init(model_key, image, train=False)
-    variables = pretrained.merge(variables, weights)
-    extra, memory = method.init(method_key)
-    params: dict[str, Any] = {"backbone": variables["params"], **extra}
-    stats = variables.get("batch_stats", {})  # None of them without norms.
-    return TrainState.create(params, stats, memory, tx)
-
-  return partial(jax.jit(init, out_shardings=sharding), key, weights)
+  model_key, method_key = jax.random.split(key)
+  image = np.zeros((1, image_size, image_size, 3), np.float32)
+  variables = model.init(model_key, image, train=False)
+  variables = pretrained.merge(variables, weights)
+  extra, memory = method.init(method_key)
+  params: dict[str, Any] = {"backbone": variables["params"], **extra}
+  # A network without norms has no running statistics.
+  stats = variables.get("batch_stats", {})
+  return TrainState.create(params, stats, memory, tx)

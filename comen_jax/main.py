@@ -1,7 +1,7 @@
 """Trains one network: `python -m comen_jax.main --config configs/digits.py`.
 
-Any key of the config can be given, `--config.target=svhn --config.seed=1`.
-The same command again goes on where it stopped.
+Every key of the config is a flag: `--config.target=svhn --config.seed=1`.
+The same command resumes a run that was stopped.
 """
 
 import hashlib
@@ -14,7 +14,9 @@ from comen_jax.errors import command_line
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string(
-  "workdir", "", "Folder of the run; default: one under runs/ by the config."
+  "workdir",
+  "",
+  "Folder of the run. Default: a folder in runs/, named by the config.",
 )
 
 
@@ -32,5 +34,5 @@ def _default_workdir(config) -> str:
 
 
 if __name__ == "__main__":
-  with command_line("stopped; the same command goes on from here"):
+  with command_line("stopped; the same command resumes the run"):
     app.run(main, flags_parser=config_flag.parse)

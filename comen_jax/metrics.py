@@ -2,8 +2,8 @@
 
 import clu.metrics
 import flax.struct
+import jax
 import numpy as np
-from sklearn.metrics import normalized_mutual_info_score
 
 
 @flax.struct.dataclass
@@ -14,8 +14,13 @@ class EvalMetrics(clu.metrics.Collection):
   loss: clu.metrics.Average.from_output("loss")
 
 
+def probabilities(logits: np.ndarray) -> np.ndarray:
+  """Softmax over the last axis, as float64 numpy."""
+  return np.asarray(jax.nn.softmax(logits, axis=-1), np.float64)
+
+
 def effective_number(mean_probs: np.ndarray) -> float:
-  """exp(H(mean p)) of [M] probabilities: 1 when collapsed, M when even."""
+  """exp(H(mean p)) of probabilities [M]: 1 when collapsed, M when even."""
   p = np.asarray(mean_probs, np.float64)
   p = p[p > 0]
   return float(np.exp(-np.sum(p * np.log(p))))
@@ -24,17 +29,20 @@ def effective_number(mean_probs: np.ndarray) -> float:
 def latent_domains(
   probs: np.ndarray, true_domains: np.ndarray, classes: np.ndarray
 ) -> dict[str, float | list[int]]:
-  """How discovered domains look, and what they agree with.
+  """Describes discovered domains and what they agree with.
 
   Args:
-    probs: [N, M], F_d's probabilities.
-    true_domains: [N], for evaluation only.
-    classes: [N].
+    probs: [N, M], probabilities of F_d.
+    true_domains: [N], true domains, for evaluation only.
+    classes: [N], classes.
 
   Returns:
     `domain_sizes` (images per latent domain), `effective_domains`,
     `nmi_domain` and `nmi_class` (normalised mutual information of the argmax).
   """
+  # Imported here: only training needs it, and it takes a second.
+  from sklearn.metrics import normalized_mutual_info_score
+
   found = probs.argmax(axis=1)
   report = {
     "domain_sizes": np.bincount(found, minlength=probs.shape[1]).tolist(),
@@ -48,7 +56,7 @@ def latent_domains(
 
 
 def collapse_warning(effective: float, sizes: list[int]) -> str | None:
-  """One line when latent domains have (nearly) merged, else None."""
+  """One line if the latent domains have (nearly) merged, else None."""
   total, num_domains = sum(sizes), len(sizes)
   small = [m for m, n in enumerate(sizes) if n < 0.01 * total]
   if num_domains > 1 and (small or effective < 0.5 * (1 + num_domains)):

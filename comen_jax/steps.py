@@ -1,8 +1,11 @@
-"""Pure steps, jitted once per stage. What varies is bound in `train.py`."""
+"""Pure steps of training and evaluation, jitted once per stage.
+
+What varies (loss, optimiser, views, ...) is bound in `experiment.build`.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import flax.linen as nn
 import jax
@@ -13,13 +16,38 @@ import optax
 from comen_jax.data.batches import Batch
 from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
-from comen_jax.nn.outputs import Outputs
+from comen_jax.nn.backbone import Outputs
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 
 Metrics = dict[str, jax.Array]
-# (params, state, batch, key) -> (scalar, (batch_stats, memory, metrics))
-Loss = Callable[..., tuple[jax.Array, tuple[Any, Any, Metrics]]]
+TrainStep = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, Metrics]]
+EvalStep = Callable[[TrainState, Batch], EvalMetrics]
+
+
+class Loss(Protocol):
+  """A stage's loss: a pure function of the state and a batch.
+
+  It reads the parameters from `state.params`. It returns the scalar loss, and
+  (batch_stats, memory, metrics): the new running statistics, the new memory of
+  the method, and scalars for the log.
+  """
+
+  def __call__(
+    self, state: TrainState, batch: Batch, key: jax.Array
+  ) -> tuple[jax.Array, tuple[Any, Any, Metrics]]: ...
+
+
+class FeatureStep(Protocol):
+  """`feature_step`, jitted, with the network and its views bound."""
+
+  def __call__(
+    self,
+    state: TrainState,
+    batch: Batch,
+    key: jax.Array,
+    training_view: bool,
+  ) -> Outputs: ...
 
 
 def train_step(
@@ -29,33 +57,60 @@ def train_step(
   *,
   loss: Loss,
   tx: optax.GradientTransformation,
-  trainable: Callable[[Any], Any],
+  frozen: tuple[str, ...],
   views: Views,
 ) -> tuple[TrainState, Metrics]:
-  """One update of a stage. `key` is the run's; the step number makes it fresh.
+  """Updates the state once.
 
-  Where `trainable` is False the update is zero, after decay and momentum, so a
-  frozen parameter stays as it is to the last bit.
+  Args:
+    state: all that training changes.
+    batch: stored images; `views.train` turns them into the network's input.
+    key: the run's key; the step number makes it fresh.
+    loss: the stage's loss.
+    tx: the optimiser.
+    frozen: paths of parameters that keep their value, to the last bit.
+    views: how stored images become inputs of the network.
   """
   view_key, loss_key = jax.random.split(jax.random.fold_in(key, state.step))
   batch = batch.replace(image=views.train(view_key, batch.image))
-  grad_fn = jax.value_and_grad(loss, has_aux=True)
-  (value, aux), grads = grad_fn(state.params, state, batch, loss_key)
+  of_params = lambda params: loss(state.replace(params=params), batch, loss_key)
+  (value, aux), grads = jax.value_and_grad(of_params, has_aux=True)(
+    state.params
+  )
   batch_stats, memory, metrics = aux
   updates, opt_state = tx.update(grads, state.opt_state, state.params)
-  updates = jax.tree.map(
-    lambda update, trains: update if trains else jnp.zeros_like(update),
-    updates,
-    trainable(state.params),
-  )
   state = state.replace(
-    params=optax.apply_updates(state.params, updates),
+    params=optax.apply_updates(state.params, freeze(updates, frozen)),
     batch_stats=batch_stats,
     memory=memory,
     opt_state=opt_state,
     step=state.step + 1,
   )
   return state, {"loss": value, **metrics}
+
+
+def freeze(updates: Any, frozen: tuple[str, ...]) -> Any:
+  """Sets the updates at and below the paths `frozen` to zero.
+
+  This comes after weight decay and momentum, which would move a parameter even
+  without a gradient.
+
+  Args:
+    updates: a pytree of dicts, like the parameters.
+    frozen: paths such as "backbone/domain_predictor".
+  """
+  used = set()
+
+  def update(keys, value: jax.Array) -> jax.Array:
+    path = "/".join(key.key for key in keys) + "/"
+    hits = [f for f in frozen if path.startswith(f + "/")]
+    used.update(hits)
+    return jnp.zeros_like(value) if hits else value
+
+  updates = jax.tree_util.tree_map_with_path(update, updates)
+  if unknown := set(frozen) - used:
+    raise ValueError(f"no parameters at {', '.join(sorted(unknown))}")
+  return updates
 
 
 def feature_step(
@@ -67,7 +122,7 @@ def feature_step(
   model: nn.Module,
   views: Views,
 ) -> Outputs:
-  """The network in evaluation mode, on the evaluation or a training view."""
+  """Runs the network in evaluation mode, on the evaluation or training view."""
   images = (
     views.train(key, batch.image)
     if training_view
@@ -79,7 +134,7 @@ def feature_step(
 def eval_step(
   state: TrainState, batch: Batch, *, model: nn.Module, views: Views
 ) -> EvalMetrics:
-  """Masked (sum, count) of one batch; merge over batches, then compute."""
+  """Counts of one batch, masked; merge over batches, then compute."""
   outputs = predict(model, state, views.evaluate(batch.image))
   loss = optax.softmax_cross_entropy_with_integer_labels(
     outputs.logits, batch.label
@@ -90,7 +145,7 @@ def eval_step(
 
 
 def predict(model: nn.Module, state: TrainState, images: jax.Array) -> Outputs:
-  """images [B, H, W, 3], normalised -> the backbone's outputs, no dropout."""
+  """Runs the network in evaluation mode on normalised images [B, H, W, 3]."""
   variables = {
     "params": state.params["backbone"],
     "batch_stats": state.batch_stats,
@@ -100,37 +155,46 @@ def predict(model: nn.Module, state: TrainState, images: jax.Array) -> Outputs:
 
 def forward(
   model: nn.Module,
-  params: Any,
   state: TrainState,
   batch: Batch,
   key: jax.Array,
   domain_probs: jax.Array | None = None,
 ) -> tuple[Outputs, Any]:
-  """The backbone in training mode -> (outputs, new running statistics)."""
+  """Runs the network in training mode -> (outputs, new running statistics)."""
   outputs, updated = model.apply(
-    {"params": params["backbone"], "batch_stats": state.batch_stats},
+    {"params": state.params["backbone"], "batch_stats": state.batch_stats},
     batch.image,
     train=True,
     domain_probs=domain_probs,
     mutable=["batch_stats"],
     rngs={"dropout": key},
   )
-  return outputs, updated.get("batch_stats", {})  # None of them without norms.
+  # A network without norms has no running statistics.
+  return outputs, updated.get("batch_stats", {})
 
 
-def jit_train_step(shardings: Shardings, **bound: Any) -> Callable:
-  """`train_step` with its keyword arguments bound; the state is donated."""
+def jit_train_step(
+  shardings: Shardings,
+  *,
+  loss: Loss,
+  tx: optax.GradientTransformation,
+  frozen: tuple[str, ...],
+  views: Views,
+) -> TrainStep:
+  """Jits `train_step`; the state is donated."""
   replicated, rows = shardings.replicated, shardings.rows
   return jax.jit(
-    partial(train_step, **bound),
+    partial(train_step, loss=loss, tx=tx, frozen=frozen, views=views),
     in_shardings=(replicated, rows, replicated),
     out_shardings=replicated,
     donate_argnums=0,
   )
 
 
-def jit_eval_step(shardings: Shardings, model: nn.Module, views: Views):
-  """`eval_step`; its metrics are whole on every process."""
+def jit_eval_step(
+  shardings: Shardings, model: nn.Module, views: Views
+) -> EvalStep:
+  """Jits `eval_step`; every process gets the metrics of the whole batch."""
   return jax.jit(
     partial(eval_step, model=model, views=views),
     in_shardings=(shardings.replicated, shardings.rows),
@@ -138,8 +202,10 @@ def jit_eval_step(shardings: Shardings, model: nn.Module, views: Views):
   )
 
 
-def jit_feature_step(shardings: Shardings, model: nn.Module, views: Views):
-  """`feature_step`; its outputs are whole on every process."""
+def jit_feature_step(
+  shardings: Shardings, model: nn.Module, views: Views
+) -> FeatureStep:
+  """Jits `feature_step`; every process gets the outputs of the whole batch."""
   replicated, rows = shardings.replicated, shardings.rows
   return jax.jit(
     partial(feature_step, model=model, views=views),
@@ -152,6 +218,6 @@ def jit_feature_step(shardings: Shardings, model: nn.Module, views: Views):
 def map_rows(
   step: Callable[[Batch], Any], batches: Iterator[Batch], count: int
 ) -> Any:
-  """`step` over evaluation batches of `count` rows -> unpadded numpy."""
+  """Applies `step` to evaluation batches of `count` rows -> unpadded numpy."""
   parts = [jax.device_get(step(batch)) for batch in batches]
   return jax.tree.map(lambda *xs: np.concatenate(xs)[:count], *parts)

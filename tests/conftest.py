@@ -39,6 +39,7 @@ from PIL import Image
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 ROOT = pathlib.Path(__file__).parents[1]
 SHARED = pathlib.Path(os.environ["COMEN_JAX_TEST_RUN"])

@@ -7,10 +7,11 @@ import jax
 import numpy as np
 from PIL import Image
 
-from comen_jax import analysis, sharding, train
-from comen_jax.checkpointing import Checkpoints
-from comen_jax.data.dataset import Dataset, leave_one_out
-from comen_jax.workdir import Workdir
+from comen_jax.data.dataset import Dataset
+from comen_jax.experiment import build
+from comen_jax.run import analysis
+from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.workdir import Workdir
 
 CLASSES = ("ant", "bee", "cat", "dog")
 
@@ -21,8 +22,8 @@ def made_run(config, path: pathlib.Path):
   The second of three epochs is the chosen one.
   """
   dataset = _dataset(config.store_size)
-  split = leave_one_out(dataset, "")
-  experiment = train.make_experiment(config, dataset, split, sharding.make())
+  experiment = build(config, dataset)
+  split = experiment.split
   run = Workdir(str(path), config.to_dict(), {"target": split.target})
   run.resume(0, 0, tensorboard=False)
   checkpoints = Checkpoints(run.checkpoints)

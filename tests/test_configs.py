@@ -7,11 +7,13 @@ import pytest
 import safetensors.numpy
 from conftest import ROOT, load_config
 
-from comen_jax import settings, sharding, train
+from comen_jax import config as config_lib
+from comen_jax import sharding
 from comen_jax.data.batches import Batch
-from comen_jax.data.dataset import Dataset, leave_one_out
+from comen_jax.data.dataset import Dataset
 from comen_jax.errors import UserError
-from comen_jax.nn import BACKBONES
+from comen_jax.experiment import build
+from comen_jax.nn.registry import BACKBONES
 
 NAMES = sorted(p.stem for p in (ROOT / "configs").glob("*.py"))
 VARIANTS = [*NAMES, "pacs:quick"]
@@ -42,9 +44,8 @@ def made_dataset(size, count=48, blank=False):
 
 
 def experiment_of(config, dataset):
-  split = leave_one_out(dataset, "")
-  one = sharding.make(jax.devices()[:1])
-  return train.make_experiment(config, dataset, split, one)
+  config.target = ""
+  return build(config, dataset, sharding.make(jax.devices()[:1]))
 
 
 def keys(config, prefix=""):
@@ -67,16 +68,16 @@ def test_full_size_builds_and_steps_in_each_stage(name, method):
   """Shapes only: state in = state out."""
   config = load_config(name)
   config.method, config.pretrained = method, ""
-  settings.check(config)
+  config_lib.check(config)
   if (config.backbone, method) == ("resnet18", "deepall_bn"):
-    assert settings.norm(config) == "batch"
+    assert config_lib.norm(config) == "batch"
     config.method = "deepall"
-    assert settings.norm(config) == "batch"
+    assert config_lib.norm(config) == "batch"
     return  # It is DeepAll, whose step another case has.
   dataset = made_dataset(config.store_size, count=300, blank=True)
   experiment = experiment_of(config, dataset)
   assert sum(s.epochs for s in experiment.method.stages) == config.epochs
-  check_steps(experiment, config, experiment.method.stages)
+  check_steps(experiment, config, experiment.train_steps)
 
 
 @pytest.mark.parametrize("backbone", [b for b in BACKBONES if b != "resnet18"])
@@ -87,18 +88,17 @@ def test_every_backbone_steps_at_the_size_of_pacs(backbone):
   dataset = made_dataset(config.store_size, count=300, blank=True)
   experiment = experiment_of(config, dataset)
   # The loss of the last stage is the largest; ResNet-18 has all stages above.
-  check_steps(experiment, config, experiment.method.stages[-1:])
+  check_steps(experiment, config, experiment.train_steps[-1:])
 
 
-def check_steps(experiment, config, stages):
+def check_steps(experiment, config, steps):
   state = jax.eval_shape(experiment.init)
   B, S = config.batch_size, config.store_size
   rows = lambda dtype: jax.ShapeDtypeStruct((B,), dtype)
   image = jax.ShapeDtypeStruct((B, S, S, 3), jnp.uint8)
   batch = Batch(image, rows(jnp.int32), rows(jnp.int32), rows(jnp.float32))
   spec = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
-  for stage in stages:
-    step = experiment.train_step(stage)
+  for step in steps:
     after, metrics = jax.eval_shape(step, state, batch, experiment.key)
     assert spec(after) == spec(state)
     assert metrics["loss"].dtype == jnp.float32
@@ -141,9 +141,8 @@ def test_tiny_pictures_train_in_each_stage(backbone, request, tmp_path):
     if stage.epochs:
       batch = next(experiment.train_batches(number))
       before = np.asarray(jax.tree.leaves(state.params["backbone"])[0])
-      state, metrics = experiment.train_step(stage)(
-        state, batch, experiment.key
-      )
+      step = experiment.train_steps[number]
+      state, metrics = step(state, batch, experiment.key)
       assert np.isfinite(metrics["loss"])
       after = np.asarray(jax.tree.leaves(state.params["backbone"])[0])
       assert (before != after).any()
@@ -163,9 +162,8 @@ def test_state_is_born_with_the_weights_of_the_file_on_every_device(
   )
   config.pretrained = str(path)
   dataset = made_dataset(64, count=4)
-  split = leave_one_out(dataset, "")
   two = sharding.make(jax.devices()[:2])
-  experiment = train.make_experiment(config, dataset, split, two)
+  experiment = build(config, dataset, two)
   assert experiment.weights.loaded == (*alexnet_kernels, "features.0.weight")
   assert "classifier_1, classifier_4" in experiment.weights.warning()
   state = experiment.init()
@@ -186,7 +184,7 @@ def test_photo_configs_ask_for_weights(name):
   assert config.pretrained
   config.pretrained = "nowhere/weights.safetensors"
   with pytest.raises(UserError, match=r"nowhere/weights\.safetensors"):
-    settings.check(config)
+    config_lib.check(config)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,7 @@ def test_values_a_backbone_does_not_have_are_one_line(key, value, text):
   config.pretrained = "weights.safetensors"
   config[key] = value
   with pytest.raises(UserError, match=text) as caught:
-    settings.check(config)
+    config_lib.check(config)
   assert "\n" not in str(caught.value)
 
 
@@ -210,7 +208,7 @@ def test_options_of_other_backbones_are_refused():
   config = load_config("digits")
   config.style_at = "layer1"
   with pytest.raises(UserError, match="digits_cnn has stem only"):
-    settings.check(config)
+    config_lib.check(config)
 
 
 def test_unknown_variant_is_refused():

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from comen_jax import discovery
+from comen_jax.methods.comen import discovery
 from comen_jax.nn.style import DomainPredictor
 
 M, N, WIDTH = 3, 150, 12
@@ -94,9 +94,7 @@ def _pretrain(step=None, portion=1.0, num_steps=60, seed=0):
     step or _FeatureStep(),
     jax.random.key(seed),
     predictor=DomainPredictor(M, hidden=8),
-    clustering="kmeans",
-    portion=portion,
-    num_steps=num_steps,
+    how=discovery.Pretraining("kmeans", portion, num_steps),
   )
 
 

@@ -120,7 +120,7 @@ def test_padding_never_changes_accuracy_or_loss():
           (np.arange(size) < size - missing).astype(np.float32),
         )
       )
-    got = total.compute()
+    got = jax.device_get(total).compute()  # On the host, as in a run.
     assert got["accuracy"] == pytest.approx(accuracy, rel=1e-6)
     assert got["loss"] == pytest.approx(loss.mean(dtype=float), rel=1e-6)
     assert total.accuracy.count == count
@@ -132,6 +132,6 @@ def test_batches_count_by_their_images_not_each_the_same():
   one = jnp.array([1.0, 0.0, 0.0, 0.0])
   total = _metrics(logits, right, jnp.zeros(4), one)
   total = total.merge(_metrics(logits, wrong, jnp.ones(4), jnp.ones(4)))
-  got = total.compute()
+  got = jax.device_get(total).compute()  # On the host, as in a run.
   assert got["accuracy"] == pytest.approx(1 / 5)
   assert got["loss"] == pytest.approx(4 / 5)

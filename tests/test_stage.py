@@ -1,9 +1,15 @@
-"""Epochs shared out to stages, masks over parameters, units of work."""
+"""Epochs split over stages, frozen parameters, units of work."""
 
+import copy
+
+import jax
+import jax.numpy as jnp
 import pytest
 
-from comen_jax import plan
-from comen_jax.stage import Stage, all_but, everything, split_epochs
+from comen_jax.errors import UserError
+from comen_jax.methods.base import Stage, split_epochs
+from comen_jax.run import plan
+from comen_jax.steps import freeze
 
 
 @pytest.mark.parametrize("shares", [(0.1, 0.3, 0.6), (0.0, 0.4, 0.6), (1.0,)])
@@ -27,49 +33,50 @@ def test_shares_by_hand():
   ("epochs", "shares"), [(2, (0.1, 0.3, 0.6)), (1, (0.0, 0.4, 0.6))]
 )
 def test_too_few_epochs_are_refused(epochs, shares):
-  with pytest.raises(ValueError, match=f"{epochs} epochs are too few"):
+  with pytest.raises(UserError, match=f"{epochs} epochs are too few"):
     split_epochs(epochs, shares)
 
 
-PARAMS = {
+UPDATES = {
   "backbone": {
-    "conv": {"kernel": 0, "bias": 1},
-    "domain_predictor": {"dense": {"kernel": 2, "bias": 3}},
-    "domain_predictor_2": {"kernel": 4},
+    "conv": {"kernel": 1.0, "bias": 2.0},
+    "domain_predictor": {"dense": {"kernel": 3.0, "bias": 4.0}},
+    "domain_predictor_2": {"kernel": 5.0},
   },
-  "domain_predictor": {"kernel": 5},
-  "protogr": {"backbone": {"domain_predictor": {"kernel": 6}}},
+  "domain_predictor": {"kernel": 6.0},
 }
 
 
-def test_all_but_a_path_freezes_what_lies_below_it():
-  mask = all_but("backbone", "domain_predictor")(PARAMS)
-  assert mask == {
-    "backbone": {
-      "conv": {"kernel": True, "bias": True},
-      "domain_predictor": {"dense": {"kernel": False, "bias": False}},
-      "domain_predictor_2": {"kernel": True},
-    },
-    "domain_predictor": {"kernel": True},
-    "protogr": {"backbone": {"domain_predictor": {"kernel": False}}},
-  }
+def frozen(*paths):
+  found = freeze(jax.tree.map(jnp.asarray, UPDATES), paths)
+  return jax.tree.map(float, found)
 
 
-def test_all_but_one_name_freezes_it_wherever_it_is():
-  mask = all_but("domain_predictor")(PARAMS)
-  assert mask["backbone"]["conv"] == {"kernel": True, "bias": True}
-  frozen = mask["backbone"]["domain_predictor"]["dense"]
-  assert frozen == {"kernel": False, "bias": False}
-  assert mask["domain_predictor"] == {"kernel": False}
-  assert mask["backbone"]["domain_predictor_2"] == {"kernel": True}
+def test_updates_at_and_below_a_frozen_path_are_zero():
+  want = copy.deepcopy(UPDATES)
+  want["backbone"]["domain_predictor"]["dense"] = {"kernel": 0.0, "bias": 0.0}
+  assert frozen("backbone/domain_predictor") == want
 
 
-def test_everything_trains_everything():
-  assert everything({"a": {"b": 0}, "c": 1}) == {"a": {"b": True}, "c": True}
+def test_several_paths_are_frozen_and_the_rest_is_not():
+  want = copy.deepcopy(UPDATES)
+  want["backbone"]["conv"]["bias"] = 0.0
+  want["domain_predictor"]["kernel"] = 0.0
+  assert frozen("backbone/conv/bias", "domain_predictor") == want
+  assert frozen() == UPDATES
+
+
+def test_a_frozen_path_without_parameters_is_an_error():
+  with pytest.raises(ValueError, match="backbone/convv"):
+    frozen("backbone/conv", "backbone/convv")
 
 
 def _nothing(*_):
   raise AssertionError("a plan runs nothing")
+
+
+def described(units):
+  return [(u.number, u.stage.name, u.epoch, u.run_epoch) for u in units]
 
 
 def test_units_are_in_the_order_of_work():
@@ -78,24 +85,30 @@ def test_units_are_in_the_order_of_work():
     Stage("discover", 1, _nothing, _nothing),
     Stage("encode", 3, _nothing, _nothing),
   )
-  assert plan.units(stages) == [
-    (0, 0, 0),
-    (0, 1, 1),
-    (1, None, 2),
-    (1, 0, 2),
-    (2, None, 3),
-    (2, 0, 3),
-    (2, 1, 4),
-    (2, 2, 5),
+  units = plan.units(stages)
+  assert described(units) == [
+    (0, "warmup", 0, 0),
+    (1, "warmup", 1, 1),
+    (2, "discover", None, 2),
+    (3, "discover", 0, 2),
+    (4, "encode", None, 3),
+    (5, "encode", 0, 3),
+    (6, "encode", 1, 4),
+    (7, "encode", 2, 5),
   ]
+  assert [u.stage_number for u in units] == [0, 0, 1, 1, 2, 2, 2, 2]
+  assert [u.kind for u in units[1:4]] == ["epoch", "prepare", "epoch"]
 
 
 def test_a_stage_of_no_epochs_still_prepares():
   stages = (Stage("a", 0, _nothing, _nothing), Stage("b", 1, _nothing))
-  assert plan.units(stages) == [(0, None, 0), (1, 0, 0)]
+  assert described(plan.units(stages)) == [
+    (0, "a", None, 0),
+    (1, "b", 0, 0),
+  ]
 
 
 def test_stages_train_everything_and_prepare_nothing_unless_told():
   stage = Stage("only", 1, _nothing)
   assert stage.prepare is None
-  assert stage.trainable is everything
+  assert stage.frozen == ()

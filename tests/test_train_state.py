@@ -6,7 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from comen_jax.train_state import TrainState, sgd
+from comen_jax.optimizer import sgd, step_schedule
+from comen_jax.train_state import TrainState
 
 
 def _torch_like(params, gradient, rates, momentum, weight_decay):
@@ -68,15 +69,8 @@ def _run(tx, steps):
 )
 def test_sgd_is_torchs_across_drops_of_the_learning_rate(epochs, rates):
   # Decay as large as this tells at once whether it joins before momentum.
-  tx = sgd(
-    0.1,
-    (0.4, 0.8),
-    0.1,
-    momentum=0.9,
-    weight_decay=0.2,
-    epochs=epochs,
-    steps_per_epoch=2,
-  )
+  schedule = step_schedule(0.1, (0.4, 0.8), 0.1, epochs, steps_per_epoch=2)
+  tx = sgd(schedule, momentum=0.9, weight_decay=0.2)
   got = _run(tx, len(rates))
   want = _torch_like(_params(), _gradient, rates, 0.9, 0.2)
   for ours, theirs in zip(got, want):
@@ -86,22 +80,15 @@ def test_sgd_is_torchs_across_drops_of_the_learning_rate(epochs, rates):
 
 def test_two_drops_at_the_same_epoch_are_both_made():
   # .4 and .5 of four epochs are both epoch 2.
-  tx = sgd(
-    0.1,
-    (0.4, 0.5),
-    0.1,
-    momentum=0.0,
-    weight_decay=0.0,
-    epochs=4,
-    steps_per_epoch=1,
-  )
+  schedule = step_schedule(0.1, (0.4, 0.5), 0.1, epochs=4, steps_per_epoch=1)
+  tx = sgd(schedule, momentum=0.0, weight_decay=0.0)
   got = _run(tx, 4)
   want = _torch_like(_params(), _gradient, [0.1, 0.1, 0.001, 0.001], 0, 0)
   np.testing.assert_allclose(got[-1]["bias"], want[-1]["bias"], rtol=1e-5)
 
 
 def test_a_new_state_has_done_no_step():
-  tx = sgd(0.1, (0.4,), 0.1, 0.9, 5e-4, 5, 2)
+  tx = sgd(step_schedule(0.1, (0.4,), 0.1, 5, 2), 0.9, 5e-4)
   state = TrainState.create(_params(), {"mean": np.zeros(2)}, (), tx)
   assert state.step == 0 and state.step.dtype == jnp.int32
   want = jax.tree.structure(tx.init(_params()))

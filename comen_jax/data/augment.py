@@ -1,8 +1,8 @@
-"""Random changes of a batch of images, on the device, inside the jitted step.
+"""Changes a batch of images at random, on the device, inside the jitted step.
 
-Images are float32 [B, S, S, 3] in [0, 1]. What is drawn for an image follows
-from the key and from its position in the batch alone, so that neither the size
-of the batch nor the number of devices changes it.
+Images are float32 [B, S, S, 3] in [0, 1]. The random numbers of an image depend
+only on the key and on its position in the batch, so neither the batch size nor
+the number of devices changes them.
 """
 
 import math
@@ -12,67 +12,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-RECIPES = {
-  "none": {},
-  # Digits-DG in KaiyangZhou/Dassl.pytorch, as in the paper: none.
-  "digits": {},
-  # PACS and VLCS in fmcarlucci/JigenDG, data/data_helper.py. It greys each of
-  # nine tiles by itself; without its puzzle a tile is the image.
-  "jigen": {
-    "crop_scale": (0.8, 1.0),
-    "flip": 0.5,
-    "jitter": 0.4,
-    "hue": 0.4,
-    "grayscale": 0.1,
-  },
-  # PACS, VLCS and Office-Home in mil-tokyo/dg_mmld, dataloader/Dataset.py.
-  "mmld": {"crop_scale": (0.8, 1.0), "flip": 0.5, "jitter": 0.4, "hue": 0.4},
-}
+from comen_jax.data.recipes import Recipe
 
-_TRIES = 10  # Boxes drawn before the central one is taken, as in torchvision.
+_TRIES = 10  # Boxes drawn before the central one is used, as in torchvision.
 
 
 def augment_images(
-  key: jax.Array,
-  images: jax.Array,
-  size: int,
-  *,
-  crop_scale: tuple[float, float] | None = None,
-  flip: float = 0.0,
-  jitter: float = 0.0,
-  hue: float = 0.0,
-  grayscale: float = 0.0,
+  key: jax.Array, images: jax.Array, size: int, recipe: Recipe
 ) -> jax.Array:
-  """Images to [B, size, size, 3], augmented by the values of a recipe.
+  """Changes images [B, S, S, 3] at random, to [B, size, size, 3].
 
   Args:
-    key: fresh in each step.
-    images: [B, S, S, 3].
-    size: of the result, in pixels.
-    crop_scale: least and greatest share of an image's area in a crop; None
-      takes the whole image.
-    flip: probability.
-    jitter: reach of brightness, contrast and saturation around 1.
-    hue: reach of the turn of hue, in turns, at most 0.5.
-    grayscale: probability.
+    key: random key, fresh in each step.
+    images: images [B, S, S, 3].
+    size: side of the result, in pixels.
+    recipe: which changes are made, and how strongly.
   """
   crop_key, flip_key, colour_key, gray_key = jax.random.split(key, 4)
-  if crop_scale is None:
+  if recipe.crop_scale is None:
     images = resize(images, size)
   else:
-    images = random_resized_crop(crop_key, images, size, crop_scale)
-  if flip:
-    images = random_flip(flip_key, images, flip)
-  if jitter or hue:
-    images = colour_jitter(colour_key, images, jitter, jitter, jitter, hue)
-  if grayscale:
-    images = random_grayscale(gray_key, images, grayscale)
+    images = random_resized_crop(crop_key, images, size, recipe.crop_scale)
+  if recipe.flip:
+    images = random_flip(flip_key, images, recipe.flip)
+  if recipe.jitter or recipe.hue:
+    reach = recipe.jitter
+    images = colour_jitter(colour_key, images, reach, reach, reach, recipe.hue)
+  if recipe.grayscale:
+    images = random_grayscale(gray_key, images, recipe.grayscale)
   return images
 
 
 def resize(images: jax.Array, size: int) -> jax.Array:
-  """Whole images [B, S, S, 3] to [B, size, size, 3], as Pillow's bilinear."""
-  # Not len(): in an exported network the batch has no number.
+  """Resizes whole images to [B, size, size, 3], as Pillow's bilinear does."""
+  # Not len(): an exported network has a symbolic batch size.
   shape = (images.shape[0], size, size, 3)
   if images.shape == shape:
     return images
@@ -86,7 +59,7 @@ def random_resized_crop(
   scale: tuple[float, float] = (0.8, 1.0),
   ratio: tuple[float, float] = (3 / 4, 4 / 3),
 ) -> jax.Array:
-  """A box of each image, drawn as by torchvision, to [B, size, size, 3]."""
+  """Crops a random box, as torchvision does, to [B, size, size, 3]."""
   _check(images)
   boxes = random_boxes(key, len(images), images.shape[1], scale, ratio)
   return crop_and_resize(images, boxes, size)
@@ -99,10 +72,16 @@ def random_boxes(
   scale: tuple[float, float],
   ratio: tuple[float, float],
 ) -> jax.Array:
-  """Boxes (top, left, height, width) in squares of `side`, int32 [count, 4].
+  """Draws boxes (top, left, height, width) in a square, int32 [count, 4].
 
-  The area is uniform in `scale` (of the square's), width / height log-uniform
-  in `ratio`; the first of ten that fits is taken, else the largest central one.
+  Uses the first of ten drawn boxes that fits, else the largest central one.
+
+  Args:
+    key: random key.
+    count: number of boxes.
+    side: side of the square, in pixels.
+    scale: range of the box's share of the area, drawn uniformly.
+    ratio: range of width / height, drawn log-uniformly.
   """
   draws = _draw(key, count, 2 * _TRIES + 2)
   area = _between(*scale, draws[:, :_TRIES])
@@ -125,15 +104,15 @@ def random_boxes(
 def crop_and_resize(
   images: jax.Array, boxes: jax.Array, size: int
 ) -> jax.Array:
-  """Boxes [B, 4] as by `random_boxes`, resized as by Pillow's bilinear.
+  """Crops boxes [B, 4] of `random_boxes`, resized as Pillow's bilinear does.
 
-  Nothing outside of a box is seen, not even by the filter at its edges.
+  The filter reads no pixel outside a box, not even at its edges.
   """
   _check(images)
   top, left, height, width = boxes.T
   rows = _filters(top, height, images.shape[1], size)
   columns = _filters(left, width, images.shape[2], size)
-  # Around 0, one bfloat16 pass of a TPU errs by less than 1 / 255.
+  # Centred at 0, the error of one bfloat16 pass on TPU is below 1 / 255.
   centred = images - 0.5
   centred = jnp.einsum("byh,bhwc->bywc", rows, centred)
   return jnp.einsum("bxw,bywc->byxc", columns, centred) + 0.5
@@ -142,7 +121,7 @@ def crop_and_resize(
 def random_flip(
   key: jax.Array, images: jax.Array, probability: float = 0.5
 ) -> jax.Array:
-  """Left and right exchanged, in each image with `probability`."""
+  """Flips each image horizontally with `probability`."""
   _check(images)
   chosen = _draw(key, len(images), 1)[:, :, None, None] < probability
   return jnp.where(chosen, images[:, :, ::-1], images)
@@ -151,7 +130,7 @@ def random_flip(
 def random_grayscale(
   key: jax.Array, images: jax.Array, probability: float
 ) -> jax.Array:
-  """Three equal channels of luma, in each image with `probability`."""
+  """Replaces the channels of each image by its luma with `probability`."""
   _check(images)
   chosen = _draw(key, len(images), 1)[:, :, None, None] < probability
   return jnp.where(chosen, _luma(_planes(images))[..., None], images)
@@ -165,16 +144,18 @@ def colour_jitter(
   saturation: float,
   hue: float,
 ) -> jax.Array:
-  """torchvision's ColorJitter: four changes, in an order drawn for each image.
+  """Changes colours as torchvision's ColorJitter, in a random order per image.
+
+  Factors are uniform in [max(0, 1 - reach), 1 + reach], hue shifts in
+  [-hue, hue].
 
   Args:
-    key: draws factors, uniform in [max(0, 1 - reach), 1 + reach], turns of hue,
-      uniform in [-hue, hue], and orders.
-    images: [B, S, S, 3].
-    brightness: reach of the factor.
-    contrast: reach of the factor.
-    saturation: reach of the factor.
-    hue: reach, in turns, at most 0.5.
+    key: random key.
+    images: images [B, S, S, 3].
+    brightness: reach of the brightness factor.
+    contrast: reach of the contrast factor.
+    saturation: reach of the saturation factor.
+    hue: largest shift of the hue, in turns, at most 0.5.
   """
   _check(images)
   draws = _draw(key, len(images), 8)
@@ -193,19 +174,19 @@ def change_colours(
   order: jax.Array,
   hue_after: jax.Array,
 ) -> jax.Array:
-  """Brightness, contrast, saturation (0, 1, 2) by factors, hue by turns.
+  """Changes brightness, contrast and saturation (0, 1, 2), and the hue.
 
-  The first three are blends of an image with its target (black, its mean luma,
-  its luma): factor * x + (1 - factor) * target, clipped. So one blend serves a
-  batch in which each image is at another of them. The turn of hue costs more,
-  and is done once: blends of factor 1 stand in for those on its other side.
+  The first three are blends of an image with black, its mean luma or its luma:
+  factor * x + (1 - factor) * target, clipped. One formula therefore serves a
+  batch whose images are at different changes. The hue shift costs more, so it
+  is computed once; blends with factor 1 take the places after (before) it.
 
   Args:
-    images: [B, S, S, 3].
-    factors: [B, 3].
-    turns: [B].
-    order: int [B, 3], the blends of each image, first to last.
-    hue_after: int [B], the number of blends before the turn of hue, 0 to 3.
+    images: images [B, S, S, 3].
+    factors: factors [B, 3] of brightness, contrast and saturation.
+    turns: hue shifts [B], in turns.
+    order: int [B, 3], order of the three blends of each image.
+    hue_after: int [B], number of blends before the hue shift, 0 to 3.
   """
   _check(images)
 
@@ -225,8 +206,8 @@ def change_colours(
   planes = _turn_hue(planes, turns[:, None, None])
   for nth in range(3):
     planes = blend(planes, nth, nth >= hue_after)
-  # Without a barrier XLA repeats the blends in whatever reads the result: on a
-  # CPU `random_grayscale` after this made both together four times slower.
+  # Without a barrier, XLA recomputes the blends in every consumer: on CPU,
+  # `random_grayscale` after this function made both together 4 times slower.
   return jax.lax.optimization_barrier(jnp.stack(planes, axis=-1))
 
 
@@ -237,7 +218,7 @@ def _check(images: jax.Array) -> None:
 
 
 def _draw(key: jax.Array, count: int, numbers: int) -> jax.Array:
-  """Uniform in [0, 1), [count, numbers], from a key for each position."""
+  """Draws uniform numbers in [0, 1), [count, numbers], one key per position."""
   keys = jax.random.split(key, count)
   return jax.vmap(lambda key: jax.random.uniform(key, (numbers,)))(keys)
 
@@ -249,14 +230,19 @@ def _between(low: float, high: float, share: jax.Array) -> jax.Array:
 def _filters(
   start: jax.Array, length: jax.Array, side: int, size: int
 ) -> jax.Array:
-  """Weights of `side` pixels in each of `size` new ones, [B, size, side].
+  """Computes the weights of `side` old pixels in `size` new ones.
 
-  A triangle, as wide as two pixels of the coarser of both grids.
+  The filter is a triangle, as wide as two pixels of the coarser grid.
+
+  Returns:
+    Weights [B, size, side]; each row sums to 1.
   """
-  start, length = start[:, None, None], length[:, None, None]
-  pixels = jnp.arange(side)[None, None, :]
+  start = start.astype(jnp.float32)[:, None, None]
+  length = length.astype(jnp.float32)[:, None, None]
+  pixels = jnp.arange(side, dtype=jnp.float32)[None, None, :]
+  new_pixels = jnp.arange(size, dtype=jnp.float32)[None, :, None]
   step = length / size
-  centre = start + (jnp.arange(size)[None, :, None] + 0.5) * step
+  centre = start + (new_pixels + 0.5) * step
   distance = jnp.abs(pixels + 0.5 - centre) / jnp.maximum(step, 1.0)
   inside = (pixels >= start) & (pixels < start + length)
   weights = jnp.where(inside, jnp.maximum(1 - distance, 0.0), 0.0)
@@ -264,18 +250,18 @@ def _filters(
 
 
 def _planes(images: jax.Array) -> list[jax.Array]:
-  """Red, green and blue, [B, S, S] each: vector units want long last axes."""
+  """Splits off the channels, [B, S, S] each: long last axes vectorise well."""
   return [images[..., channel] for channel in range(3)]
 
 
 def _luma(planes: list[jax.Array]) -> jax.Array:
-  """ITU-R 601; no dot, which a TPU would do in bfloat16."""
+  """Returns ITU-R 601 luma. Not a dot product: a TPU would use bfloat16."""
   red, green, blue = planes
   return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 def _turn_hue(planes: list[jax.Array], turns: jax.Array) -> list[jax.Array]:
-  """Hue in HSV plus `turns` [B, 1, 1]; saturation and value stay."""
+  """Adds `turns` [B, 1, 1] to the hue in HSV; keeps saturation and value."""
   red, green, blue = planes
   value = jnp.maximum(jnp.maximum(red, green), blue)
   chroma = value - jnp.minimum(jnp.minimum(red, green), blue)

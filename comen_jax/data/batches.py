@@ -1,4 +1,4 @@
-"""Rows to batches on the devices. No workers: a batch is one gather."""
+"""Puts rows as batches on the devices. A batch is one gather: no workers."""
 
 import collections
 import itertools
@@ -13,13 +13,13 @@ from comen_jax.data.dataset import Dataset
 
 @flax.struct.dataclass
 class Batch:
-  """B pictures. After the step's view, `image` is float, normalised.
+  """B images. Once the step has applied its view, `image` is normalised float.
 
   Attributes:
     image: uint8 [B, S, S, 3].
-    label: int32 [B].
-    row: int32 [B], the row of the data set.
-    mask: float32 [B], 0 where a row only fills up the batch.
+    label: int32 [B], classes.
+    row: int32 [B], rows of the data set.
+    mask: float32 [B], 0 for rows that only pad the batch, else 1.
   """
 
   image: jax.Array
@@ -37,9 +37,9 @@ def train_batches(
   epoch: int,
   sharding: jax.sharding.Sharding,
 ) -> Iterator[Batch]:
-  """One epoch, in an order that depends on (seed, epoch) alone.
+  """Yields the batches of one epoch in random order.
 
-  The last incomplete batch is dropped.
+  The order depends only on (seed, epoch). The last incomplete batch is dropped.
   """
   order = np.random.default_rng((seed, epoch)).permutation(rows)
   steps = len(rows) // batch_size
@@ -56,7 +56,7 @@ def eval_batches(
   batch_size: int,
   sharding: jax.sharding.Sharding,
 ) -> Iterator[Batch]:
-  """All `rows` in order, the last batch padded and masked."""
+  """Yields all `rows` in order; the last batch is padded and masked."""
   starts = range(0, len(rows), batch_size)
   chunks = (rows[start : start + batch_size] for start in starts)
   return _prefetch(
@@ -70,7 +70,7 @@ def _put(
   batch_size: int,
   sharding: jax.sharding.Sharding,
 ) -> Batch:
-  """Gathers this process's rows of the batch and gives them to its devices."""
+  """Gathers this process's share of the batch and puts it on its devices."""
   padded = np.zeros(batch_size, np.int64)
   padded[: len(rows)] = rows
   mask = (np.arange(batch_size) < len(rows)).astype(np.float32)
@@ -89,9 +89,9 @@ def _put(
 
 
 def _prefetch(batches: Iterable[Batch], ahead: int = 2) -> Iterator[Batch]:
-  """Keeps `ahead` batches on the way while the device computes.
+  """Keeps `ahead` batches in transfer while the device computes.
 
-  Steps are dispatched asynchronously, so gathering here costs no device time.
+  Steps are dispatched asynchronously, so the device does not wait for a gather.
   """
   batches = iter(batches)
   waiting = collections.deque(itertools.islice(batches, ahead))

@@ -1,4 +1,4 @@
-"""A data set as the package sees it: rows, and what is known of them."""
+"""A data set in memory, and the rows of a leave-one-domain-out task."""
 
 import dataclasses
 
@@ -11,18 +11,20 @@ TRAIN, VAL = 0, 1
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-  """Decoded pictures, one row each, memory-mapped.
+  """Decoded images, one per row, and what is known about each row.
 
   Attributes:
-    name: what results call it ("mini_digits", "digits_dg", ...).
-    images: uint8 [N, S, S, 3].
-    labels: int32 [N], index in `class_names`.
-    domains: int32 [N], index in `domain_names`. For leaving one domain out and
-      for evaluation only; training never sees them.
+    name: name of the data set in results ("mini_digits", "digits_dg", ...).
+    images: uint8 [N, S, S, 3], memory-mapped.
+    labels: int32 [N], indices in `class_names`.
+    domains: int32 [N], indices in `domain_names`. They serve to leave one
+      domain out and to evaluate; training never sees them.
     splits: uint8 [N], `TRAIN` or `VAL`.
-    manifest: hash of names, labels, domains, splits and pictures.
-    default_target: the domain tested when the config names none;
-      "": it must name one.
+    class_names: names of the classes.
+    domain_names: names of the domains.
+    manifest: hash of the names, labels, domains, splits and image bytes.
+    default_target: domain to test on when the config names none; "" if the
+      config must name one.
     notice: one line for the user, or "".
   """
 
@@ -40,7 +42,15 @@ class Dataset:
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-  """Rows of one leave-one-domain-out task; each array is int64 and sorted."""
+  """Rows of one leave-one-domain-out task; the arrays are int64 and sorted.
+
+  Attributes:
+    sources: names of the source domains.
+    target: name of the target domain.
+    train_rows: source rows to train on.
+    val_rows: source rows for validation.
+    target_rows: all rows of the target.
+  """
 
   sources: tuple[str, ...]
   target: str
@@ -50,11 +60,11 @@ class Split:
 
 
 def leave_one_out(dataset: Dataset, target: str) -> Split:
-  """Sources are all other domains; the target is tested on all its images.
+  """Makes one domain the target and all others the sources.
 
   Args:
     dataset: the data set.
-    target: a domain's name, or "" for the data set's default.
+    target: name of the target domain, or "" for the data set's default.
   """
   target = target or dataset.default_target
   if not target:

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""The cache folder, and folders that appear whole or not at all."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
 def cache_dir() -> pathlib.Path:
-  """`$COMEN_JAX_CACHE`, or comen_jax in the user's cache folder."""
+  """Returns `$COMEN_JAX_CACHE`, or comen_jax in the user's cache folder."""
   if given := os.environ.get("COMEN_JAX_CACHE"):
     return pathlib.Path(given).expanduser()
   base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -26,17 +26,18 @@ def cache_dir() -> pathlib.Path:
 
 @contextlib.contextmanager
 def new_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
-  """A draft that becomes `place` when the block ends well, else vanishes.
+  """Gives a draft folder that becomes `place` if the block succeeds.
 
-  It is written beside its final place and renamed, so a process that is
-  killed, or a second one doing the same work, never leaves half a folder that
-  a later start takes for whole. Of two that finish, the first one's stays.
+  The draft lies beside `place` and is renamed at the end. A process that is
+  killed therefore leaves no half-written folder that a later start would use.
+  If two processes write the same folder, the one that finishes first wins. If
+  the block fails, the draft is deleted.
   """
   draft = None
   try:
     place.parent.mkdir(parents=True, exist_ok=True)
     _remove_old_drafts(place)
-    # mkdir, not mkdtemp: a cache that users share stays readable.
+    # Not mkdtemp: its folders are private, but users may share a cache.
     draft = place.with_name(f".{place.name}-{uuid.uuid4().hex}")
     draft.mkdir()
     yield draft
@@ -44,19 +45,20 @@ def new_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
     try:
       draft.rename(place)
     except OSError:
-      if not place.exists():  # Not a second process that was faster.
+      if not place.exists():  # Otherwise another process was faster.
         raise
   except (OSError, RuntimeError) as e:
-    # array_record raises RuntimeError with the system's words.
+    # array_record raises RuntimeError with the system's message.
     code = getattr(e, "errno", None)
-    way_out = "or name another folder in $COMEN_JAX_CACHE"
+    way_out = "or set $COMEN_JAX_CACHE to another folder"
     if code in _FULL or any(os.strerror(full) in str(e) for full in _FULL):
       raise UserError(
         f"no space is left in {place.parent}: free some, {way_out}"
       ) from e
     if code in _FORBIDDEN:
       raise UserError(
-        f"{place.parent} cannot be written ({e.strerror}): allow it, {way_out}"
+        f"{place.parent} cannot be written ({e.strerror}): change its"
+        f" permissions, {way_out}"
       ) from e
     raise
   finally:
@@ -65,7 +67,7 @@ def new_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _remove_old_drafts(place: pathlib.Path) -> None:
-  """Of processes that were killed; a day old, so that none still writes."""
+  """Deletes drafts of killed processes; after a day, nobody writes to them."""
   for draft in place.parent.glob(f".{glob.escape(place.name)}-*"):
     with contextlib.suppress(OSError):
       if time.time() - draft.stat().st_mtime > 24 * 3600:
@@ -73,7 +75,7 @@ def _remove_old_drafts(place: pathlib.Path) -> None:
 
 
 def _to_disk(folder: pathlib.Path) -> None:
-  """A rename may outlive a power cut that the files' contents do not."""
+  """Flushes all files: after a power cut, a renamed folder is then whole."""
   for file in folder.rglob("*"):
     if file.is_file():
       with open(file, "rb") as f:

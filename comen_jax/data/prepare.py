@@ -1,25 +1,26 @@
-"""Prepares a data set, checks every picture of it and counts them.
+"""Prepares a data set, checks every image and counts the images.
 
     python -m comen_jax.data.prepare --dataset pacs --data_dir D
 
-Training prepares by itself; this says beforehand whether the files are whole.
+Training prepares a data set by itself. This command tells you beforehand
+whether the files are complete.
 """
 
 import argparse
 import sys
 import time
 
-from comen_jax import data
-from comen_jax.data import counts
+from comen_jax.data import registry
+from comen_jax.data.benchmarks import BENCHMARKS, counts
 from comen_jax.errors import Parser, command_line
 
 
 def main(argv: list[str]) -> None:
   args = _parser().parse_args(argv)
-  spec = data.BENCHMARKS.get(args.dataset)
+  spec = BENCHMARKS.get(args.dataset)
   size = args.size or (spec.store_size if spec else 32)
   start = time.monotonic()
-  found = data.load_prepared(args.dataset, args.data_dir, size)
+  found = registry.load_prepared(args.dataset, args.data_dir, size)
   seconds = time.monotonic() - start
   dataset = found.dataset
   published = (
@@ -41,28 +42,32 @@ def main(argv: list[str]) -> None:
 def _parser() -> argparse.ArgumentParser:
   parser = Parser(
     prog="python -m comen_jax.data.prepare",
-    description="Prepares a data set, checks every picture and counts them.",
-    epilog="All is written to $COMEN_JAX_CACHE (default ~/.cache/comen_jax).",
+    description="Prepare a data set, check every image and count the images.",
+    epilog="All output goes to $COMEN_JAX_CACHE (default ~/.cache/comen_jax).",
     allow_abbrev=False,
   )
   parser.add_argument(
-    "--dataset", required=True, choices=[*data.BENCHMARKS, "folder"]
+    "--dataset",
+    required=True,
+    choices=[*BENCHMARKS, "folder"],
+    help="name of the data set; folder: your own images",
   )
   parser.add_argument(
     "--data_dir",
     required=True,
-    help="holds the published folder or zip; of folder: its root",
+    help="folder that holds the published folder or zip; for --dataset folder,"
+    " the folder of your images",
   )
   parser.add_argument(
     "--size",
     type=int,
     default=0,
-    help="stored square, as the config's store_size (default: 32 for digits"
-    " and folder, else 256)",
+    help="side of the stored squares in pixels, the config's store_size"
+    " (default: 32 for digits_dg and folder, else 256)",
   )
   return parser
 
 
 if __name__ == "__main__":
-  with command_line("stopped; nothing half-prepared is left"):
+  with command_line("stopped; no half-prepared data is left"):
     main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Pictures decoded once into a memory-mapped array, found again by their key.
+"""Stores decoded images as one memory-mapped array and finds them by a key.
 
 A store is a folder that appears whole or not at all (`disk.new_folder`).
 """
@@ -15,7 +15,7 @@ from comen_jax.data import disk
 
 
 class Table(NamedTuple):
-  """What is known of each row: the manifest without its pictures."""
+  """What is known about each row: the manifest without its checksums."""
 
   names: Sequence[str]
   labels: np.ndarray  # int32 [N]
@@ -24,7 +24,7 @@ class Table(NamedTuple):
 
 
 class Store(NamedTuple):
-  """An opened store. `images` is memory-mapped, read-only."""
+  """An opened store. `images` is memory-mapped and read-only."""
 
   images: np.ndarray  # uint8 [N, S, S, 3]
   table: Table
@@ -36,15 +36,15 @@ def open_or_build(
   size: int,
   build: Callable[[], tuple[Table, Iterable[np.ndarray], Sequence[str]]],
 ) -> Store:
-  """The store of that key; built first if there is none.
+  """Opens the store of `key`; builds it first if it does not exist.
 
   Args:
-    key: names the store; must change with the source files, the size and
-      whatever decodes them.
-    size: S, the stored square.
-    build: gives the table, the pictures (uint8 [S, S, 3], in the table's
-      order) and the checksum of each picture's source. `checksums` may be a
-      list that fills while the pictures are read.
+    key: name of the store; it must change with the source files, with the size
+      and with the version of the decoder.
+    size: S, side of the stored squares in pixels.
+    build: returns the table, the images (uint8 [S, S, 3], in the order of the
+      table) and the checksum of each image file. The list of checksums may
+      fill while the images are read.
   """
   folder = place(key)
   if not folder.exists():
@@ -61,12 +61,17 @@ def open_or_build(
 
 
 def place(key: str) -> pathlib.Path:
-  """The folder of the store of that key."""
+  """Returns the folder of the store of `key`."""
   return disk.cache_dir() / "rows" / key
 
 
-def table(names, labels, domains, splits) -> Table:
-  """From sequences of numbers, or of their digits."""
+def table(
+  names: Iterable[str],
+  labels: Sequence[int | str],
+  domains: Sequence[int | str],
+  splits: Sequence[int | str],
+) -> Table:
+  """Makes a table from numbers, or from numbers written as text."""
   return Table(
     list(names),
     np.array(labels, np.int32),
@@ -76,13 +81,13 @@ def table(names, labels, domains, splits) -> Table:
 
 
 def manifest(table: Table, checksums: Sequence[str]) -> str:
-  """One line per row: name, label, domain, split (0 is train), checksum."""
+  """Writes one line per row: name, label, domain, split, checksum."""
   rows = zip(*table, checksums, strict=True)
   return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
 def manifest_hash(table: Table, checksums: Sequence[str]) -> str:
-  """What `sha256sum` says of the manifest."""
+  """Returns the SHA-256 of the manifest, as `sha256sum` prints it."""
   return hashlib.sha256(manifest(table, checksums).encode()).hexdigest()
 
 
@@ -90,23 +95,25 @@ def _write(
   folder: pathlib.Path,
   size: int,
   table: Table,
-  pictures: Iterable[np.ndarray],
+  images: Iterable[np.ndarray],
   checksums: Sequence[str],
 ) -> None:
   shape = (len(table.names), size, size, 3)
   with disk.new_folder(folder) as draft:
-    # Written, not mapped: a full disk is then an error, not a SIGBUS.
+    # Not memory-mapped: a full disk then raises an error instead of SIGBUS.
     with open(draft / "images.npy", "wb") as f:
       header = {"descr": "|u1", "fortran_order": False, "shape": shape}
       np.lib.format.write_array_header_1_0(f, header)
       rows = 0
-      for picture in pictures:
-        if picture.shape != shape[1:] or picture.dtype != np.uint8:
-          raise ValueError(f"row {rows} is {picture.dtype} {picture.shape}")
-        f.write(picture.tobytes())
+      for image in images:
+        if image.shape != shape[1:] or image.dtype != np.uint8:
+          raise ValueError(
+            f"row {rows} is {image.dtype} {image.shape}, not uint8 {shape[1:]}"
+          )
+        f.write(image.tobytes())
         rows += 1
     if rows != shape[0]:
-      raise ValueError(f"{rows} pictures for a table of {shape[0]}")
+      raise ValueError(f"{rows} images for a table of {shape[0]} rows")
     np.savez(
       draft / "table.npz",
       labels=table.labels,

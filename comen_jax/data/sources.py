@@ -1,6 +1,6 @@
-"""The source images as a method may see them: no domain labels in sight.
+"""The source images as a method may see them: without domain labels.
 
-A method that says it uses them (`Method.domain_labels`) is the exception.
+Only a method that declares it (`Method.domain_labels`) gets domain labels.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ class Sources:
   """Rows and classes of the mixed sources.
 
   Attributes:
-    train_rows: int64 [N], rows to learn from.
-    val_rows: int64 [V], rows kept for choosing the epoch.
+    train_rows: int64 [N], rows to train on.
+    val_rows: int64 [V], rows for validation.
   """
 
   def __init__(
@@ -36,22 +36,22 @@ class Sources:
 
   @property
   def rows(self) -> np.ndarray:
-    """All of them, sorted."""
+    """All source rows, sorted."""
     return np.union1d(self.train_rows, self.val_rows)
 
   def labels(self, rows: np.ndarray) -> np.ndarray:
-    """Classes [n] of those rows."""
+    """Returns the classes int32 [n] of these rows."""
     return self._dataset.labels[rows]
 
   def true_domains(self, rows: np.ndarray) -> np.ndarray:
-    """True domains int32 [n] of those rows, counted from 0 over the sources."""
+    """Returns the true domains int32 [n] of these rows, numbered from 0."""
     if not self._domain_labels:
-      raise ValueError("this method does not say that it uses domain labels")
+      raise ValueError("the method does not declare that it uses domain labels")
     known = np.unique(self._dataset.domains[self.rows])
     return np.searchsorted(known, self._dataset.domains[rows]).astype(np.int32)
 
   def batches(self, rows: np.ndarray) -> Iterator[batches.Batch]:
-    """Those rows in order; the last batch padded and masked."""
+    """Yields these rows in order; the last batch is padded and masked."""
     return batches.eval_batches(
       self._dataset, rows, batch_size=self._batch_size, sharding=self._sharding
     )

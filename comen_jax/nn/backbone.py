@@ -1,31 +1,83 @@
-"""What all backbones share: attributes, and domains from style."""
+"""What all backbones share: attributes, outputs, norms, domains from style."""
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import chex
 import flax.linen as nn
+import flax.struct
 import jax
 import jax.numpy as jnp
 from flax.core import FrozenDict
 from flax.typing import Dtype
 
-from comen_jax.nn.norms import Norm
+from comen_jax.nn.sdnorm import SDNorm
 from comen_jax.nn.style import DomainPredictor, style_statistics
 
 
-class Backbone(nn.Module):
-  """images [B, H, W, 3], train, domain_probs -> `Outputs`.
+@flax.struct.dataclass
+class Outputs:
+  """Holds what a backbone computes, all in float32.
 
   Attributes:
-    num_classes: K.
-    norm: one of `norms`.
-    num_domains: M, of SDNorm.
-    dtype: of the layers. Parameters, statistics and head are float32.
-    detach_style: no gradient reaches the backbone through the style.
-    detach_probs: no gradient reaches F_d and the style through p.
+    features: [B, D], input of the head and of the prototypes.
+    logits: [B, K], class logits.
+    style: [B, 2C], mean and std of the first conv's raw output.
+    domain_logits: [B, M], logits of F_d; None without SDNorm.
+  """
+
+  features: jax.Array
+  logits: jax.Array
+  style: jax.Array
+  domain_logits: jax.Array | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Norm:
+  """Makes and applies the normalisation layers of the module that calls it.
+
+  Attributes:
+    kind: "none", "batch" or "sdnorm".
+    num_domains: number of latent domains M, used by SDNorm.
+    dtype: dtype of the output. Parameters and statistics are float32.
     sdnorm: arguments of `SDNorm`.
-    norms: the normalisations there are; the first is the published one.
+  """
+
+  kind: str
+  num_domains: int
+  dtype: Dtype
+  sdnorm: Mapping[str, bool | float]
+
+  def __call__(
+    self, x: jax.Array, domain_probs: jax.Array | None, train: bool, name: str
+  ) -> jax.Array:
+    """Maps x [B, ..., C] to [B, ..., C]; SDNorm needs domain_probs [B, M]."""
+    if self.kind == "none":
+      return x
+    if self.kind == "batch":
+      norm = nn.BatchNorm(
+        momentum=0.9, epsilon=1e-5, dtype=self.dtype, name=name
+      )
+      # Linen subtracts a float32 mean from x, which may be bfloat16.
+      with jax.numpy_dtype_promotion("standard"):
+        return norm(x, use_running_average=not train)
+    norm = SDNorm(self.num_domains, dtype=self.dtype, name=name, **self.sdnorm)
+    return norm(x, domain_probs, use_running_average=not train)
+
+
+class Backbone(nn.Module):
+  """Maps images [B, H, W, 3], train and domain_probs to `Outputs`.
+
+  Attributes:
+    num_classes: number of classes K.
+    norm: normalisation, one of `norms`.
+    num_domains: number of latent domains M, used by SDNorm.
+    dtype: dtype of the layers. Parameters, statistics and head are float32.
+    detach_style: whether to stop the gradient from F_d into the backbone.
+    detach_probs: whether to stop the gradient from p into F_d and the style.
+    sdnorm: arguments of `SDNorm`.
+    norms: normalisations that the backbone can have, the published one first.
     style_layers: names of the parameters that the style depends on.
   """
 
@@ -35,12 +87,12 @@ class Backbone(nn.Module):
   dtype: Dtype = jnp.float32
   detach_style: bool = False
   detach_probs: bool = False
-  sdnorm: Mapping[str, Any] = FrozenDict()
+  sdnorm: Mapping[str, bool | float] = FrozenDict()
   norms: ClassVar[tuple[str, ...]] = ("none", "batch", "sdnorm")
   style_layers: ClassVar[tuple[str, ...]] = ("conv1",)
 
   def check(self, images: jax.Array) -> None:
-    """At the entry of `__call__`."""
+    """Checks the input and `norm`; call it first in `__call__`."""
     chex.assert_rank(images, 4)
     if self.norm not in self.norms:
       raise ValueError(
@@ -48,17 +100,26 @@ class Backbone(nn.Module):
       )
 
   def norm_layers(self, kind: str = "") -> Norm:
-    """Makes layers of `kind`, by default the backbone's."""
+    """Returns a maker of layers of `kind`, by default the backbone's norm."""
     return Norm(kind or self.norm, self.num_domains, self.dtype, self.sdnorm)
 
   def domains(
     self, f: jax.Array, domain_probs: jax.Array | None
   ) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
-    """Style [B, 2C] of f, F_d's logits [B, M], and p: as given, else F_d's."""
+    """Finds the latent domains of a feature map.
+
+    Args:
+      f: [B, H, W, C].
+      domain_probs: [B, M], used as p if given; else p is F_d's softmax.
+
+    Returns:
+      The style [B, 2C], F_d's logits [B, M] and p [B, M]. The last two are
+      None without SDNorm.
+    """
     style = style_statistics(f)
     if self.norm != "sdnorm":
       return style, None, None
-    # Called even if p is given, so that its parameters are born.
+    # Called even if p is given, so that init creates its parameters.
     logits = DomainPredictor(self.num_domains, name="domain_predictor")(
       jax.lax.stop_gradient(style) if self.detach_style else style
     )

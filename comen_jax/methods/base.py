@@ -1,0 +1,137 @@
+"""What a method is: a tuple of stages. `train.py` knows these and no method."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import flax.linen as nn
+import jax
+import numpy as np
+
+from comen_jax.data.sources import Sources
+from comen_jax.errors import UserError
+from comen_jax.steps import FeatureStep, Loss
+from comen_jax.train_state import TrainState
+
+
+class Latent(NamedTuple):
+  """Discovered domains of source images, to be compared with the true ones."""
+
+  rows: np.ndarray  # int [N], rows of the data set
+  probs: np.ndarray  # float [N, M]
+
+
+class Report(NamedTuple):
+  """What a `prepare` found.
+
+  Attributes:
+    metrics: scalars for the log.
+    latent: discovered domains, if there are any.
+    warnings: lines for the user.
+  """
+
+  metrics: dict[str, float]
+  latent: Latent | None = None
+  warnings: tuple[str, ...] = ()
+
+
+class Prepare(Protocol):
+  """Work that a stage does once, on the host, before its first epoch.
+
+  It may pass over the source images with `feature_step`.
+  """
+
+  def __call__(
+    self,
+    state: TrainState,
+    sources: Sources,
+    feature_step: FeatureStep,
+    key: jax.Array,
+  ) -> tuple[TrainState, Report]: ...
+
+
+class Stage(NamedTuple):
+  """A part of training with its own loss.
+
+  Attributes:
+    name: name of the stage in logs.
+    epochs: number of epochs.
+    loss: the loss of a training step.
+    prepare: work before the first epoch, or None.
+    frozen: paths of parameters that keep their value during the stage, such as
+      "backbone/conv1".
+  """
+
+  name: str
+  epochs: int
+  loss: Loss
+  prepare: Prepare | None = None
+  frozen: tuple[str, ...] = ()
+
+
+class Method(NamedTuple):
+  """A tuple of stages, and what they need beside the backbone.
+
+  Attributes:
+    stages: the stages, in order.
+    init: key -> (params, memory) that the method adds to the state.
+    describe: state -> arrays for `analysis.npz`.
+    domain_labels: whether training reads true domains; results say so.
+  """
+
+  stages: tuple[Stage, ...]
+  init: Callable[[jax.Array], tuple[dict[str, Any], Any]]
+  describe: Callable[[TrainState], dict[str, np.ndarray]]
+  domain_labels: bool = False
+
+
+class Task(NamedTuple):
+  """What a method is built for.
+
+  Attributes:
+    model: the backbone.
+    norm: normalisation of the backbone, "none", "batch" or "sdnorm".
+    num_classes: number of classes K.
+    num_domains: number of latent domains M.
+    num_sources: number of true source domains.
+    num_rows: number of rows of the data set.
+    feature_dim: size of the feature vector D.
+    epochs: number of epochs of the whole run.
+    stage_shares: shares of the epochs for the stages of a method; the last one
+      also says among how many epochs every method chooses.
+  """
+
+  model: nn.Module
+  norm: str
+  num_classes: int
+  num_domains: int
+  num_sources: int
+  num_rows: int
+  feature_dim: int
+  epochs: int
+  stage_shares: tuple[float, ...]
+
+
+def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
+  """Splits `epochs` by `shares`; the parts sum to `epochs`.
+
+  A share above 0 gets at least one epoch. The last part takes what rounding
+  leaves over.
+  """
+  if not shares or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
+    raise UserError(
+      f"stage_shares={shares}: give shares of the epochs that sum to 1, one"
+      " for each stage"
+    )
+  if shares[-1] == 0:
+    raise UserError(
+      f"stage_shares={shares}: the last share is 0, but the epoch is chosen"
+      " among those of the last stage; give it a share"
+    )
+  parts = [max(1, round(epochs * share)) if share else 0 for share in shares]
+  parts[-1] = epochs - sum(parts[:-1])
+  if parts[-1] < 1:
+    raise UserError(
+      f"epochs={epochs}: {epochs} epochs are too few for stage shares"
+      f" {shares}; raise epochs"
+    )
+  return tuple(parts)

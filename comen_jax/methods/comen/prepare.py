@@ -1,0 +1,145 @@
+"""What COMEN does before its stages: find domains, start prototypes."""
+
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from comen_jax import prototypes, steps
+from comen_jax.data.sources import Sources
+from comen_jax.methods.base import Latent, Report
+from comen_jax.methods.comen import discovery
+from comen_jax.methods.comen.losses import Memory
+from comen_jax.methods.comen.options import Options
+from comen_jax.metrics import probabilities
+from comen_jax.nn.backbone import Outputs
+from comen_jax.nn.style import DomainPredictor
+from comen_jax.steps import FeatureStep
+from comen_jax.train_state import TrainState
+
+PREDICTOR = "domain_predictor"  # Name of F_d inside the backbone.
+_LEAST_AGREEMENT = 0.9
+
+
+class Label(Protocol):
+  """Gives all source images their domain -> probabilities [N, M]."""
+
+  def __call__(
+    self, sources: Sources, outputs: Outputs, key: jax.Array
+  ) -> np.ndarray: ...
+
+
+def prepare_discover(
+  state: TrainState,
+  sources: Sources,
+  feature_step: FeatureStep,
+  key: jax.Array,
+  *,
+  predictor: DomainPredictor,
+  options: Options,
+) -> tuple[TrainState, Report]:
+  """Pretrains F_d on clusters of style; see `discovery`."""
+  found = discovery.pretrain_predictor(
+    state,
+    sources,
+    feature_step,
+    key,
+    predictor=predictor,
+    how=discovery.Pretraining(
+      clustering=options.clustering,
+      portion=options.portion,
+      num_steps=options.pretrain_steps,
+      true_domains=options.true_domains,
+    ),
+  )
+  backbone = {**state.params["backbone"], PREDICTOR: found.params}
+  statistics = {"mean": found.mean, "std": found.std}
+  state = state.replace(
+    params={**state.params, "backbone": backbone},
+    batch_stats={**state.batch_stats, PREDICTOR: statistics},
+  )
+  outputs = _source_outputs(state, sources, feature_step, key)
+  warnings = ()
+  if found.agreement < _LEAST_AGREEMENT:
+    warnings = (
+      f"F_d agrees with the clustering on only {found.agreement:.0%} of the"
+      " held-out images: raise comen.pretrain_steps or try another clustering",
+    )
+  return state, Report(
+    {"pretrain_agreement": found.agreement},
+    Latent(sources.rows, probabilities(outputs.domain_logits)),
+    warnings,
+  )
+
+
+def prepare_encode(
+  state: TrainState,
+  sources: Sources,
+  feature_step: FeatureStep,
+  key: jax.Array,
+  *,
+  label: Label,
+) -> tuple[TrainState, Report]:
+  """Fixes the domain of every source image and starts the prototypes.
+
+  Prototypes are means over the training images (Eq. 6). Validation images get
+  a domain too, for the log, but nothing is learned from them.
+  """
+  outputs = _source_outputs(state, sources, feature_step, key)
+  probs = label(sources, outputs, key)
+  domains = np.full(state.memory.domains.shape, -1, np.int32)
+  domains[sources.rows] = probs.argmax(axis=1)
+  learn = np.isin(sources.rows, sources.train_rows)
+  num_domains, num_classes, _ = state.memory.prototypes.values.shape
+  rows = sources.rows[learn]
+  memory = Memory(
+    prototypes.from_features(
+      outputs.features[learn],
+      sources.labels(rows),
+      domains[rows],
+      num_domains,
+      num_classes,
+    ),
+    jnp.asarray(domains),
+  )
+  report = Report(
+    {"prototypes_seen": float(memory.prototypes.seen.sum())},
+    Latent(sources.rows, probs),
+  )
+  return state.replace(memory=memory), report
+
+
+def predicted_domains(
+  sources: Sources, outputs: Outputs, key: jax.Array
+) -> np.ndarray:
+  """Probabilities of F_d [N, M]."""
+  return probabilities(outputs.domain_logits)
+
+
+def random_domains(
+  sources: Sources, outputs: Outputs, key: jax.Array, *, num_domains: int
+) -> np.ndarray:
+  """Uniform random domains, one-hot [N, M]: the paper's rows without SDNorm."""
+  count = len(outputs.logits)
+  drawn = np.asarray(jax.random.randint(key, (count,), 0, num_domains))
+  return np.eye(num_domains)[drawn]
+
+
+def true_domains(
+  sources: Sources, outputs: Outputs, key: jax.Array, *, num_domains: int
+) -> np.ndarray:
+  """True domains, one-hot [N, M]: what a perfect discovery would give."""
+  return np.eye(num_domains)[sources.true_domains(sources.rows)]
+
+
+def _source_outputs(
+  state: TrainState,
+  sources: Sources,
+  feature_step: FeatureStep,
+  key: jax.Array,
+) -> Outputs:
+  """Outputs of the backbone for all source rows, on the evaluation view."""
+  rows = sources.rows
+  step = lambda batch: feature_step(state, batch, key, False)
+  return steps.map_rows(step, sources.batches(rows), len(rows))

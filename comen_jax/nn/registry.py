@@ -1,0 +1,72 @@
+"""Builds a backbone by its name."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from flax.core import FrozenDict
+from flax.typing import Dtype
+
+from comen_jax.nn.alexnet import AlexNet
+from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.digits_cnn import DigitsCNN
+from comen_jax.nn.resnet import ResNet
+
+
+class Entry(NamedTuple):
+  """Describes how a backbone is made.
+
+  Attributes:
+    create: constructor that takes the attributes of `Backbone` and `options`.
+    norms: normalisations that the backbone can have, the published one first.
+    options: names of the attributes that only this kind of backbone has.
+    pretrained: whether torchvision publishes weights for it.
+  """
+
+  create: Callable[..., Backbone]
+  norms: tuple[str, ...]
+  options: tuple[str, ...] = ()
+  pretrained: bool = True
+
+
+_RESNET = ("style_at", "sdnorm_stem", "remat")
+BACKBONES = {
+  "digits_cnn": Entry(DigitsCNN, DigitsCNN.norms, pretrained=False),
+  "alexnet": Entry(AlexNet, AlexNet.norms),
+  "resnet18": Entry(partial(ResNet, depth=18), ResNet.norms, _RESNET),
+  "resnet34": Entry(partial(ResNet, depth=34), ResNet.norms, _RESNET),
+  "resnet50": Entry(partial(ResNet, depth=50), ResNet.norms, _RESNET),
+}
+
+
+def build(
+  name: str,
+  num_classes: int,
+  norm: str = "batch",
+  num_domains: int = 3,
+  dtype: Dtype = jnp.float32,
+  sdnorm: Mapping[str, bool | float] = FrozenDict(),
+  options: Mapping[str, bool | str] = FrozenDict(),
+) -> Backbone:
+  """Builds the backbone called `name`.
+
+  Args:
+    name: a key of `BACKBONES`.
+    num_classes: number of classes K.
+    norm: one of the entry's `norms`.
+    num_domains: number of latent domains M, used by SDNorm.
+    dtype: dtype in which the layers compute.
+    sdnorm: arguments of `SDNorm`, such as its momentum.
+    options: values for the entry's `options`, such as `remat`.
+  """
+  if name not in BACKBONES:
+    raise ValueError(f"unknown backbone {name!r}; known: {sorted(BACKBONES)}")
+  return BACKBONES[name].create(
+    num_classes=num_classes,
+    norm=norm,
+    num_domains=num_domains,
+    dtype=dtype,
+    sdnorm=sdnorm,
+    **options,
+  )

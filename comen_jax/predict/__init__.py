@@ -1,0 +1,1 @@
+"""Command: a finished run and images -> class, probability, latent domain."""

@@ -1,0 +1,1 @@
+"""A report as a web page, Markdown, LaTeX and plain text."""

@@ -1,0 +1,1 @@
+"""Tables of a report, built from groups of runs."""

@@ -1,0 +1,1 @@
+"""A run's folder and what is shown of it. Nothing here trains."""

@@ -1,0 +1,54 @@
+"""Where a result comes from: command, code, libraries and devices."""
+
+import importlib.metadata
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import jax
+
+_PACKAGES = (
+  "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy",
+  "scikit-learn", "pillow",
+)  # fmt: skip
+
+
+def collect() -> dict[str, Any]:
+  """Collects what `result.json` says about the origin of a run."""
+  devices = jax.devices()
+  return {
+    "command": _command(),
+    "commit": _commit(),
+    "python": platform.python_version(),
+    "packages": {p: importlib.metadata.version(p) for p in _PACKAGES},
+    "devices": len(devices),
+    "device_kind": devices[0].device_kind,
+    "platform": devices[0].platform,
+    "processes": jax.process_count(),
+  }
+
+
+def _command() -> str:
+  """The command as it was typed, without the path of this checkout."""
+  spec = getattr(sys.modules["__main__"], "__spec__", None)
+  program = sys.argv[0]
+  if spec:
+    # `python -m package` runs the module package.__main__.
+    program = f"python -m {spec.name.removesuffix('.__main__')}"
+  return f"{program} {shlex.join(sys.argv[1:])}".strip()
+
+
+def _commit() -> str:
+  """The checkout's commit; "-dirty" if files changed; "" outside of git."""
+  folder = pathlib.Path(__file__).parent
+  command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+  try:
+    found = subprocess.run(
+      command, cwd=folder, capture_output=True, text=True, timeout=10
+    )
+  except (OSError, subprocess.TimeoutExpired):
+    return ""
+  return found.stdout.strip()

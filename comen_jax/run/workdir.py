@@ -1,0 +1,186 @@
+"""The files of a run: config.json, metrics.jsonl, result.json, TensorBoard.
+
+What a later start reads is renamed into place, or is on disk before the
+checkpoint that relies on it. So SIGKILL at any moment is safe.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import pathlib
+import weakref
+from typing import Any
+
+import jax
+import numpy as np
+import tensorboardX
+
+from comen_jax.errors import BusyError, UserError
+from comen_jax.files import (
+  append_jsonl,
+  read_json,
+  read_jsonl,
+  write_json,
+  write_text,
+)
+from comen_jax.run import analysis, figures
+
+# A run may move its data and change its logging, nothing else.
+_FREE_KEYS = ("data_dir", "logging")
+
+
+class Workdir:
+  """A run's folder. Only process 0 writes.
+
+  Attributes:
+    path: the folder.
+    records: contents of metrics.jsonl, one dict per unit of work.
+  """
+
+  def __init__(self, path: str, config: dict[str, Any], data: dict[str, Any]):
+    """Opens the folder, or makes it.
+
+    Args:
+      path: the folder.
+      config: the run's config; it must equal the folder's, except free keys.
+      data: data set, target, manifest and weights; they must be equal too.
+    """
+    self.path = pathlib.Path(path).absolute()
+    self.records: list[dict[str, Any]] = []
+    self._writer = None
+    self._unlock = lambda: None
+    self._primary = jax.process_index() == 0
+    given = {**config, "resolved": data}
+    place = self.path / "config.json"
+    if place.exists():
+      _check_same(self.path, read_json(place), given)
+    elif self._primary:
+      self.path.mkdir(parents=True, exist_ok=True)
+      write_json(place, given)
+
+  @property
+  def checkpoints(self) -> pathlib.Path:
+    return self.path / "checkpoints"
+
+  def result(self) -> dict[str, Any] | None:
+    """Reads result.json of a finished run; None if it is not finished."""
+    return read_result(self.path)
+
+  def lock(self) -> None:
+    """Locks the folder; raises BusyError if another process trains here."""
+    if self._primary:
+      # Unlocked at the latest when the object of a failed run is freed.
+      self._unlock = weakref.finalize(self, os.close, _lock(self.path))
+
+  def resume(self, units: int, step: int, tensorboard: bool) -> None:
+    """Cuts the log back to its first `units` records and opens it."""
+    place = self.path / "metrics.jsonl"
+    if place.exists():
+      self.records = read_jsonl(place)[:units]
+    if len(self.records) < units:
+      raise UserError(
+        f"{place} has {len(self.records)} records, but the checkpoint needs"
+        f" {units}: put the log back, or start in another --workdir"
+      )
+    if self._primary:
+      text = "".join(json.dumps(r) + "\n" for r in self.records)
+      write_text(place, text)
+      if tensorboard:
+        self._writer = tensorboardX.SummaryWriter(
+          str(self.path), purge_step=step + 1, flush_secs=30
+        )
+
+  def log(self, record: dict[str, Any]) -> None:
+    """Appends the record of a unit; it is on disk when this returns."""
+    self.records.append(record)
+    if not self._primary:
+      return
+    append_jsonl(self.path / "metrics.jsonl", record)
+    if self._writer:
+      for name, value in record.items():
+        if isinstance(value, float):
+          tag = f"{record['stage']}/{name}"
+          self._writer.add_scalar(tag, value, record["step"])
+      self._writer.flush()
+
+  def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
+    """Writes analysis.npz for reports, and the figures."""
+    if self._primary:
+      analysis.save(self.path / "analysis.npz", arrays)
+      figures.confusion(self.path / "confusion.png", arrays, title)
+      if "thumbnails" in arrays:
+        figures.latent_domains(self.path / "latent_domains.png", arrays)
+
+  def finish(self, result: dict[str, Any]) -> None:
+    """Writes result.json, which marks the run as finished."""
+    if self._primary:
+      write_json(self.path / "result.json", result)
+
+  def close(self) -> None:
+    """Closes the log and unlocks the folder."""
+    if self._writer:
+      self._writer.close()
+    self._unlock()
+
+
+def read_result(path: pathlib.Path) -> dict[str, Any] | None:
+  """Reads result.json of the run in `path`; None if it is not finished."""
+  place = path / "result.json"
+  return read_json(place) if place.exists() else None
+
+
+def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
+  """Raises UserError if `path` holds a run of another config."""
+  place = path / "config.json"
+  if place.exists():
+    old = read_json(place)
+    del old["resolved"]
+    _check_same(path, old, config)
+
+
+def _lock(path: pathlib.Path) -> int:
+  """Locks the folder's lock file -> its descriptor; closing it unlocks.
+
+  The system unlocks it when the process ends, however it ends. On most shared
+  file systems the lock also holds between hosts. A file system without locks
+  gives none.
+  """
+  file = os.open(path / ".lock", os.O_RDWR | os.O_CREAT)
+  try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except OSError as e:
+    if e.errno in (errno.EACCES, errno.EAGAIN):
+      os.close(file)
+      raise BusyError(
+        f"{path} is being trained by another process: wait for it, or give"
+        " another --workdir"
+      ) from e
+  return file
+
+
+def _check_same(path: pathlib.Path, old: dict, new: dict) -> None:
+  # Through JSON, so that tuples compare as the lists they were stored as.
+  new = json.loads(json.dumps(new))
+  olds, news = (dict(_flat({k: v for k, v in d.items() if k not in _FREE_KEYS}))
+                for d in (old, new))  # fmt: skip
+  if olds == news:
+    return
+  absent = "(absent)"
+  changes = [
+    f"{key} was {olds.get(key, absent)!r}, now {news.get(key, absent)!r}"
+    for key in sorted(olds.keys() | news.keys())
+    if olds.get(key, absent) != news.get(key, absent)
+  ]
+  raise UserError(
+    f"workdir {path} belongs to another config: {'; '.join(changes)}."
+    " Give another --workdir, or the old values to resume"
+  )
+
+
+def _flat(tree: dict, prefix: str = ""):
+  for key, value in tree.items():
+    if isinstance(value, dict):
+      yield from _flat(value, f"{prefix}{key}.")
+    else:
+      yield prefix + key, value

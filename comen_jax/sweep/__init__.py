@@ -1,0 +1,1 @@
+"""Command: many runs, which the tables need."""

@@ -1,0 +1,166 @@
+"""Lists the runs of a sweep: targets x variants x M x seeds, and its shards."""
+
+from typing import NamedTuple
+
+from ml_collections import ConfigDict
+
+from comen_jax import config as config_lib
+from comen_jax import variants
+from comen_jax.data.dataset import Dataset, leave_one_out
+from comen_jax.errors import UserError
+from comen_jax.methods.registry import METHODS
+from comen_jax.variants import VARIANTS, Variant
+
+# Keys that a sweep sets itself, and the flag for each.
+_TAKEN = {"target": "--targets", "seed": "--seeds", "norm": "--methods"}
+
+
+class Run(NamedTuple):
+  """One training run.
+
+  Attributes:
+    name: unique name in a sweep, and the name of the run's folder.
+    row: name of its row in the tables.
+    config: config of the run.
+  """
+
+  name: str
+  row: str
+  config: ConfigDict
+
+
+def make(
+  config: ConfigDict,
+  dataset: Dataset,
+  targets: str = "all",
+  seeds: str = "0",
+  methods: str = "deepall,deepall_bn,comen",
+  num_domains: str = "",
+) -> list[Run]:
+  """Lists all runs, seed by seed, so that a stopped sweep has whole tables.
+
+  Args:
+    config: config that all runs share.
+    dataset: data set, for the names of its domains.
+    targets: "all", or names of targets separated by commas.
+    seeds: whole numbers separated by commas.
+    methods: names of variants or methods, or "ablation".
+    num_domains: values of M for rows that have latent domains; "" is the
+      config's.
+  """
+  for key, flag in _TAKEN.items():
+    if config[key]:
+      raise UserError(
+        f"config.{key}={config[key]}: a sweep sets this key; give {flag}"
+      )
+  same = left_out(methods, config)
+  target_names = _targets(targets, dataset)
+  domain_counts = _numbers("num_domains", num_domains) if num_domains else ()
+  runs = {}
+  for seed in _numbers("seeds", seeds):
+    for name in (n for n in row_names(methods) if n not in same):
+      for target in target_names:
+        split = leave_one_out(dataset, target)
+        own = _domain_counts(name, domain_counts, config, len(split.sources))
+        for count in own:
+          run = _run(config, dataset.name, name, target, count, seed)
+          runs[run.name] = run
+  return list(runs.values())
+
+
+def part(runs: list[Run], shard: str) -> tuple[list[Run], int, int]:
+  """ "i/n" -> (every n-th run from the i-th on, i, n)."""
+  first, slash, count = shard.partition("/")
+  if not (slash and first.isdigit() and count.isdigit()):
+    raise UserError(f"shard={shard}: give i/n, such as 0/4")
+  i, n = int(first), int(count)
+  if not i < n:
+    last = f"0/{n} to {n - 1}/{n}" if n else "0/1"
+    raise UserError(f"shard={shard}: parts count from 0, {last}")
+  return runs[i::n], i, n
+
+
+def row_names(methods: str) -> tuple[str, ...]:
+  return (
+    variants.ABLATION if methods == "ablation" else _items("methods", methods)
+  )
+
+
+def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
+  """Finds rows that equal another one on this backbone -> that other row.
+
+  The own normalisation of a ResNet is BatchNorm, so its `_bn` rows are equal.
+  """
+  seen: dict[tuple, str] = {}
+  same = {}
+  for name in row_names(methods):
+    row = _variant(name)
+    given = dict(row.settings)
+    method = given.pop("method")
+    given["norm"] = config_lib.norm(_with(config, row.settings))
+    kind = "deepall" if method == "deepall_bn" else method
+    first = seen.setdefault((kind, *sorted(given.items())), name)
+    if first != name:
+      same[name] = first
+  return same
+
+
+def _variant(name: str) -> Variant:
+  """Returns a variant by name; any method is a variant too."""
+  if name in VARIANTS:
+    return VARIANTS[name]
+  if name in METHODS:
+    return Variant(name, {"method": name, "norm": ""})
+  names = ", ".join([*VARIANTS, *(m for m in METHODS if m not in VARIANTS)])
+  raise UserError(f"methods={name}: choose from {names}, or ablation")
+
+
+def _run(config, dataset: str, name: str, target: str, count, seed: int) -> Run:
+  given = {**_variant(name).settings, "target": target, "seed": seed}
+  parts = [dataset, target, name]
+  if count is not None:
+    given["num_domains"] = count
+    parts.append(f"m{count}")
+  parts.append(f"seed{seed}")
+  return Run("-".join(parts), name, _with(config, given))
+
+
+def _with(config: ConfigDict, given: dict) -> ConfigDict:
+  config = config.copy_and_resolve_references()
+  with config.unlocked():
+    config.update_from_flattened_dict(dict(given))
+  return config
+
+
+def _domain_counts(name, counts, config, num_sources: int) -> tuple:
+  """Values of M of a row; true domains fix M to the number of sources."""
+  row = _variant(name)
+  if not row.latent:
+    return (None,)
+  if row.settings.get("comen.true_domains"):
+    return (num_sources,)
+  return counts or (config.num_domains,)
+
+
+def _targets(text: str, dataset: Dataset) -> tuple[str, ...]:
+  if text != "all":
+    return tuple(
+      leave_one_out(dataset, name).target for name in _items("targets", text)
+    )
+  if dataset.name == "folder" and dataset.default_target:
+    return (dataset.default_target,)  # train/ and test/ cannot be swapped.
+  return dataset.domain_names
+
+
+def _items(flag: str, text: str) -> tuple[str, ...]:
+  items = [item.strip() for item in text.split(",")]
+  if not all(items):
+    raise UserError(f"{flag}={text!r}: give names separated by commas")
+  return tuple(dict.fromkeys(items))
+
+
+def _numbers(flag: str, text: str) -> tuple[int, ...]:
+  items = _items(flag, text)
+  if not all(item.isdigit() for item in items):
+    raise UserError(f"{flag}={text}: give whole numbers, such as 0,1,2")
+  return tuple(dict.fromkeys(map(int, items)))

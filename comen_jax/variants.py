@@ -1,0 +1,119 @@
+"""Named variants of the methods: the rows of the tables, as pure data.
+
+A variant sets the keys that it names and nothing else, so all variants of a
+sweep have the same epochs, seeds and batches. Variants without SDNorm use the
+backbone's own normalisation (`norm` "own"). Variants named `_bn` are controls:
+they show what BatchNorm alone gives.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Variant(NamedTuple):
+  """One row of a table.
+
+  Attributes:
+    title: name that a table prints.
+    settings: values of the config, by dotted key.
+    latent: whether the number of latent domains M matters.
+  """
+
+  title: str
+  settings: Mapping[str, Any]
+  latent: bool = True
+
+
+def _comen(title: str, norm: str, protogr: bool, protoccl: bool) -> Variant:
+  return Variant(
+    title,
+    {
+      "method": "comen",
+      "norm": norm,
+      "comen.protogr": protogr,
+      "comen.protoccl": protoccl,
+    },
+  )
+
+
+VARIANTS = {
+  "deepall": Variant("DeepAll", {"method": "deepall", "norm": ""}, False),
+  "deepall_bn": Variant(
+    "DeepAll + BatchNorm", {"method": "deepall_bn", "norm": ""}, False
+  ),
+  "sdnorm": _comen("SDNorm", "sdnorm", False, False),
+  "protogr": _comen("ProtoGR", "own", True, False),
+  "protoccl": _comen("ProtoCCL", "own", False, True),
+  "protogr_protoccl": _comen("ProtoGR + ProtoCCL", "own", True, True),
+  "sdnorm_protogr": _comen("SDNorm + ProtoGR", "sdnorm", True, False),
+  "sdnorm_protoccl": _comen("SDNorm + ProtoCCL", "sdnorm", False, True),
+  "comen": _comen("COMEN", "sdnorm", True, True),
+  "protogr_protoccl_bn": _comen(
+    "ProtoGR + ProtoCCL + BatchNorm", "batch", True, True
+  ),
+  "comen_true_domains": Variant(
+    "COMEN with true domains (uses domain labels)",
+    {**_comen("", "sdnorm", True, True).settings, "comen.true_domains": True},
+  ),
+}
+
+# Table 5 of the paper from its first row to its last, then our controls.
+ABLATION = (
+  "deepall", "sdnorm", "protogr", "protoccl", "protogr_protoccl",
+  "sdnorm_protogr", "sdnorm_protoccl", "comen",
+  "deepall_bn", "protogr_protoccl_bn", "comen_true_domains",
+)  # fmt: skip
+
+# The norm that an empty `norm` stands for; METHODS has the same values.
+_PRESET_NORMS = {"comen": "sdnorm", "deepall": "own", "deepall_bn": "batch"}
+_COMEN_DEFAULTS = {"protogr": True, "protoccl": True, "true_domains": False}
+
+
+def name_of(config: Mapping[str, Any]) -> str:
+  """Returns the name of the variant that a run's config describes.
+
+  A config that is no variant is named by its method and the settings that
+  differ, such as "comen (norm=batch, protogr=False)". It then has a row of its
+  own and is never averaged with a variant.
+
+  Args:
+    config: nested settings of a run, as in its config.json. The block of a
+      method that the run does not use may be absent.
+  """
+  settings = _relevant(config)
+  for name, variant in VARIANTS.items():
+    if settings == _relevant(_nested(variant.settings)):
+      return name
+  method = settings["method"]
+  usual = _relevant({"method": method, "norm": ""})
+  differing = ", ".join(
+    f"{key}={value}" for key, value in settings.items() if value != usual[key]
+  )
+  return f"{method} ({differing})" if differing else method
+
+
+def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
+  """The settings that tell variants apart; an empty norm is filled in."""
+  method = config["method"]
+  found = {
+    "method": method,
+    "norm": config["norm"] or _PRESET_NORMS.get(method, ""),
+  }
+  if method == "comen":
+    block = config.get("comen", {})
+    found |= {
+      key: block.get(key, default) for key, default in _COMEN_DEFAULTS.items()
+    }
+  return found
+
+
+def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+  """Dotted keys become nested dicts."""
+  nested: dict[str, Any] = {}
+  for key, value in settings.items():
+    *blocks, last = key.split(".")
+    place = nested
+    for block in blocks:
+      place = place.setdefault(block, {})
+    place[last] = value
+  return nested

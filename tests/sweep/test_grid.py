@@ -1,0 +1,163 @@
+"""What a sweep consists of; nothing is trained here."""
+
+import numpy as np
+import pytest
+from conftest import load_config
+
+from comen_jax import config as config_lib
+from comen_jax import variants
+from comen_jax.data.dataset import Dataset
+from comen_jax.errors import UserError
+from comen_jax.methods.base import split_epochs
+from comen_jax.sweep import grid
+
+
+@pytest.fixture
+def dataset():
+  domains = np.repeat(np.arange(4, dtype=np.int32), 4)
+  return Dataset(
+    name="digits_dg",
+    images=np.zeros((16, 4, 4, 3), np.uint8),
+    labels=np.zeros(16, np.int32),
+    domains=domains,
+    splits=np.tile(np.array([0, 0, 0, 1], np.uint8), 4),
+    class_names=("0",),
+    domain_names=("a", "b", "c", "d"),
+    manifest="x",
+    default_target="",
+  )
+
+
+@pytest.fixture
+def config():
+  return load_config("digits")
+
+
+def test_targets_rows_and_seeds_are_crossed_seed_by_seed(config, dataset):
+  runs = grid.make(config, dataset, "all", "0,2", "deepall,comen")
+  names = [run.name for run in runs]
+  assert len(names) == len(set(names)) == 16
+  assert names[:2] == ["digits_dg-a-deepall-seed0", "digits_dg-b-deepall-seed0"]
+  assert names[4] == "digits_dg-a-comen-m3-seed0"
+  assert all(name.endswith("seed0") for name in names[:8])
+  last = runs[-1].config
+  assert (last.target, last.seed, last.method) == ("d", 2, "comen")
+  assert config.target == "" and config.seed == 0  # The given one is as it was.
+
+
+def test_ablation_is_the_papers_eight_rows_and_our_controls(config, dataset):
+  runs = grid.make(config, dataset, "b", "0", "ablation")
+  parts = [
+    (
+      config_lib.norm(r.config),
+      r.config.method == "comen" and r.config.comen.protogr,
+      r.config.method == "comen" and r.config.comen.protoccl,
+      r.config.comen.true_domains,
+    )
+    for r in runs
+  ]
+  assert [r.row for r in runs] == list(variants.ABLATION)
+  on, off, own, sd = True, False, "none", "sdnorm"
+  assert parts == [
+    (own, off, off, off),
+    (sd, off, off, off),
+    (own, on, off, off),
+    (own, off, on, off),
+    (own, on, on, off),
+    (sd, on, off, off),
+    (sd, off, on, off),
+    (sd, on, on, off),
+    ("batch", off, off, off),
+    ("batch", on, on, off),
+    (sd, on, on, on),
+  ]
+
+
+def test_rows_differ_in_what_they_name_only(config, dataset):
+  runs = grid.make(config, dataset, "b", "0", "ablation")
+  named = {"method", "norm", "comen"}
+  common = [
+    {k: v for k, v in r.config.to_dict().items() if k not in named}
+    for r in runs
+  ]
+  assert all(c == common[0] for c in common)
+  budget = {(r.config.epochs, r.config.batch_size, r.config.seed) for r in runs}
+  assert len(budget) == 1
+  assert sum(split_epochs(config.epochs, config.stage_shares)) == config.epochs
+
+
+def test_on_a_resnet_the_batchnorm_rows_are_the_plain_ones(dataset):
+  config = load_config("pacs")
+  same = grid.left_out("ablation", config)
+  assert same == {
+    "deepall_bn": "deepall",
+    "protogr_protoccl_bn": "protogr_protoccl",
+  }
+  assert len(grid.make(config, dataset, "a", "0", "ablation")) == 9
+
+
+def test_m_is_swept_where_it_matters_and_true_domains_have_their_own(
+  config, dataset
+):
+  methods = "deepall,comen,comen_true_domains"
+  runs = grid.make(config, dataset, "a", "0", methods, "2,5")
+  assert [r.name for r in runs] == [
+    "digits_dg-a-deepall-seed0",
+    "digits_dg-a-comen-m2-seed0",
+    "digits_dg-a-comen-m5-seed0",
+    "digits_dg-a-comen_true_domains-m3-seed0",
+  ]
+  assert [r.config.num_domains for r in runs] == [3, 2, 5, 3]
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 40])
+def test_parts_are_disjoint_and_make_up_the_whole(count, config, dataset):
+  runs = grid.make(config, dataset, "all", "0,1")
+  parts = [grid.part(runs, f"{i}/{count}")[0] for i in range(count)]
+  names = [run.name for part in parts for run in part]
+  assert sorted(names) == sorted(run.name for run in runs)
+  sizes = [len(part) for part in parts]
+  assert max(sizes) - min(sizes) <= 1
+
+
+BAD = {
+  "targets": ("e", "'e' is not a domain.*a, b, c, d"),
+  "seeds": ("0,x", "seeds=0,x"),
+  "methods": ("comon", "methods=comon.*comen"),
+  "num_domains": ("3,", "num_domains"),
+}
+
+
+@pytest.mark.parametrize("flag", BAD)
+def test_bad_flag_is_one_line_that_names_it(flag, config, dataset):
+  value, text = BAD[flag]
+  with pytest.raises(UserError, match=text) as caught:
+    grid.make(config, dataset, **{flag: value})
+  assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shard", ["4/4", "1", "a/2", "0/0", "-1/2"])
+def test_bad_shard_names_the_way_out(shard):
+  with pytest.raises(UserError, match=f"shard={shard}"):
+    grid.part([], shard)
+
+
+@pytest.mark.parametrize(
+  ("key", "value", "flag"),
+  [("target", "a", "--targets"), ("seed", 1, "--seeds")],
+)
+def test_what_the_sweep_sets_cannot_be_set_beside_it(
+  key, value, flag, config, dataset
+):
+  config[key] = value
+  with pytest.raises(UserError, match=flag):
+    grid.make(config, dataset)
+
+
+def test_a_method_without_a_variant_has_a_row_of_its_own(
+  config, dataset, monkeypatch
+):
+  entry = grid.METHODS["deepall"]
+  monkeypatch.setitem(grid.METHODS, "mine", entry)
+  (run,) = grid.make(config, dataset, "a", "0", "mine")
+  assert run.config.method == "mine"

@@ -1,0 +1,95 @@
+"""Names of the variants, and the name of any run's config."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, load_config
+
+from comen_jax import variants
+from comen_jax.methods.registry import METHODS
+from comen_jax.variants import VARIANTS
+
+
+def config(**given):
+  """A whole nested config, with values by dotted key (`__` for the dot)."""
+  made = load_config("digits")
+  with made.unlocked():
+    made.update_from_flattened_dict(
+      {key.replace("__", "."): value for key, value in given.items()}
+    )
+  return made.to_dict()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_config_of_a_variant_has_its_name(name):
+  settings = {
+    k.replace(".", "__"): v for k, v in VARIANTS[name].settings.items()
+  }
+  assert variants.name_of(config(**settings)) == name
+
+
+@pytest.mark.parametrize(
+  ("given", "name"),
+  [
+    ({}, "comen"),  # As `main` writes it: the norm is the method's preset.
+    ({"norm": "sdnorm"}, "comen"),
+    ({"norm": "batch"}, "protogr_protoccl_bn"),
+    ({"norm": "own", "comen__protogr": False}, "protoccl"),
+    ({"comen__protogr": False, "comen__protoccl": False}, "sdnorm"),
+    ({"comen__true_domains": True}, "comen_true_domains"),
+    ({"method": "deepall", "norm": "own"}, "deepall"),
+    ({"method": "deepall_bn", "norm": "batch"}, "deepall_bn"),
+    # COMEN's settings do not matter to other methods.
+    ({"method": "deepall", "comen__protogr": False}, "deepall"),
+  ],
+)
+def test_a_norm_may_be_given_or_preset(given, name):
+  assert variants.name_of(config(**given)) == name
+
+
+def test_a_config_needs_no_block_of_a_method_that_it_does_not_use():
+  assert variants.name_of({"method": "deepall", "norm": ""}) == "deepall"
+
+
+@pytest.mark.parametrize(
+  ("given", "name"),
+  [
+    (
+      {"norm": "batch", "comen__protogr": False},
+      "comen (norm=batch, protogr=False)",
+    ),
+    ({"norm": "none"}, "comen (norm=none)"),
+    (
+      {"norm": "own", "comen__true_domains": True},
+      "comen (norm=own, true_domains=True)",
+    ),
+    ({"method": "deepall", "norm": "batch"}, "deepall (norm=batch)"),
+    ({"method": "mine"}, "mine"),
+    ({"method": "mine", "norm": "batch"}, "mine (norm=batch)"),
+  ],
+)
+def test_a_config_that_is_no_variant_has_a_name_of_its_own(given, name):
+  assert variants.name_of(config(**given)) == name
+
+
+@pytest.mark.parametrize("method", ["comen", "deepall", "deepall_bn"])
+def test_an_empty_norm_is_the_preset_of_the_method(method):
+  given = config(method=method, norm=METHODS[method].norm)
+  assert variants.name_of(given) == method
+
+
+def test_the_ablation_has_every_variant_once():
+  assert sorted(variants.ABLATION) == sorted(VARIANTS)
+
+
+def test_variants_are_pure_data():
+  code = (
+    "import sys, comen_jax.variants\n"
+    "print([m for m in sys.modules if m.startswith(('jax', 'comen_jax.'))])"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
+    check=True,
+  )  # fmt: skip
+  assert done.stdout.strip() == "['comen_jax.variants']"
