@@ -127,6 +127,7 @@ def test_tiny_pictures_train_in_each_stage(backbone):
 def test_state_is_born_with_the_weights_of_the_file_on_every_device(tmp_path):
   config = load_config("vlcs")
   config.image_size = config.store_size = 64
+  config.batch_size = 8
   kernel = np.random.default_rng(0).random((64, 3, 11, 11), np.float32)
   path = tmp_path / "weights.safetensors"
   safetensors.numpy.save_file({"features.0.weight": kernel}, path)
