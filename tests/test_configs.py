@@ -155,6 +155,7 @@ def test_state_is_born_with_the_weights_of_the_file_on_every_device(
   config = load_config("vlcs")
   config.method = "deepall"  # ProtoGR adds 34 million random parameters.
   config.image_size = config.store_size = 64
+  config.batch_size = 8
   kernel = np.random.default_rng(0).random((64, 3, 11, 11), np.float32)
   path = tmp_path / "weights.safetensors"
   safetensors.numpy.save_file(

@@ -329,7 +329,7 @@ def test_true_domains_label_the_prototypes_and_teach_the_predictor(
 def test_domain_labels_are_out_of_reach_unless_declared(tiny_config):
   experiment = make_experiment(tiny_config)
   assert not experiment.method.domain_labels
-  with pytest.raises(ValueError, match="does not say"):
+  with pytest.raises(ValueError, match="does not declare"):
     experiment.sources.true_domains(experiment.sources.rows)
 
 
