@@ -3,6 +3,7 @@
 The slow test at the end kills a real one.
 """
 
+import gc
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import sys
 import time
 
 import commands
+import jax
 import pytest
 from conftest import load_config
 
@@ -55,6 +57,9 @@ class Trainer:
 def trainer(monkeypatch):
   trainer = Trainer()
   monkeypatch.setattr(sweep.train, "train_and_evaluate", trainer)
+  # There is nothing to clear, and it takes longer than all else here.
+  monkeypatch.setattr(jax, "clear_caches", lambda: None)
+  monkeypatch.setattr(gc, "collect", lambda: None)
   return trainer
 
 
