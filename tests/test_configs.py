@@ -127,8 +127,6 @@ def test_tiny_pictures_train_in_each_stage(backbone, request, tmp_path):
     config.pretrained = str(tmp_path / "weights.safetensors")
     kernels = request.getfixturevalue("alexnet_kernels")
     safetensors.numpy.save_file(kernels, config.pretrained)
-    # Its 34 million random parameters are most of the work; ResNet has it.
-    config.comen.protogr = False
   # AlexNet's least is 63. XLA is slow where a feature map is smaller than the
   # kernel: in ResNet's last stage that is so for images below 65.
   size = {"resnet18": 96, "alexnet": 64}[backbone]
