@@ -11,6 +11,7 @@ import numpy as np
 
 from comen_jax.errors import UserError
 from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.conv import Conv
 
 _MIN_SIZE = 63  # A smaller image leaves nothing for the last pooling.
 # Torchvision's number, features, kernel, stride, padding, pooled afterwards.
@@ -57,7 +58,7 @@ class AlexNet(Backbone):
     he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
     x = images
     for number, features, size, stride, pad, pooled in _CONVS:
-      x = nn.Conv(
+      x = Conv(
         features,
         (size, size),
         (stride, stride),

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.conv import Conv
 
 
 class DigitsCNN(Backbone):
@@ -32,7 +33,7 @@ class DigitsCNN(Backbone):
     he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
     x = images
     for i in range(1, 5):
-      x = nn.Conv(
+      x = Conv(
         64, (3, 3), dtype=self.dtype, kernel_init=he_normal, name=f"conv{i}"
       )(x)
       if i == 1:

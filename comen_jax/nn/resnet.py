@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from flax.typing import Dtype
 
 from comen_jax.nn.backbone import Backbone, Norm, Outputs
+from comen_jax.nn.conv import Conv
 
 STYLE_AT = ("stem", "layer1", "layer2", "layer3", "layer4")
 _BLOCKS = {
@@ -165,10 +166,10 @@ def _shortcut(
 
 def _conv(
   features: int, size: int, stride: int, dtype: Dtype, name: str
-) -> nn.Conv:
+) -> Conv:
   # "SAME" pads the sides differently at stride 2; torch pads them equally.
   pad = (size // 2, size // 2)
-  return nn.Conv(
+  return Conv(
     features,
     (size, size),
     (stride, stride),
