@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from comen_jax.data.dataset import Dataset
+
 ROOT = pathlib.Path(__file__).parents[1]
 
 
@@ -57,10 +59,8 @@ def images(count: int, size: int) -> np.ndarray:
   return np.random.default_rng(0).integers(0, 256, shape, np.uint8)
 
 
-def dataset(pixels: np.ndarray, num_classes: int):
+def dataset(pixels: np.ndarray, num_classes: int) -> Dataset:
   """Makes a data set of four domains from images; every fourth validates."""
-  from comen_jax.data.dataset import Dataset
-
   numbers = np.arange(len(pixels))
   return Dataset(
     name="made",

@@ -99,7 +99,9 @@ def prepare(name: str) -> Contestant:
     try:
       run = _runner(network, row, variant)
       seconds = _least_seconds(run)
-    except torch._dynamo.exc.TorchDynamoException as e:
+    except Exception as e:
+      if not variant.compiled:
+        raise
       tried[str(variant)] = f"failed: {type(e).__name__}"
       continue
     say(f"torch: {name}, {variant}: {seconds:.3g} s")
