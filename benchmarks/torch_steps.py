@@ -48,7 +48,11 @@ class Variant(NamedTuple):
     return f"{mode}, {'channels_last' if self.channels_last else 'contiguous'}"
 
 
-VARIANTS = (Variant(False, True), Variant(False, False), Variant(True, True))
+VARIANTS = tuple(
+  Variant(compiled, channels_last)
+  for compiled in (False, True)
+  for channels_last in (True, False)
+)
 
 
 class Whole(nn.Module):
