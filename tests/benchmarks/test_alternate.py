@@ -1,5 +1,7 @@
 """Contestants alternate; medians and ratios are per round."""
 
+import time
+
 import pytest
 
 from benchmarks.alternate import How, Times, Worker, alternate
@@ -48,7 +50,8 @@ def test_worker_prepares_once_and_runs_when_told(tmp_path):
   )
   with Worker("fake_contestants", {"PYTHONPATH": str(tmp_path)}) as worker:
     assert worker.prepare("x") == {"name": "x"}
-    assert worker.run("x", 3) == pytest.approx(0.02, abs=0.015)
+    assert 0.02 <= worker.run("x", 3) < 5
+    time.sleep(0.2)
     assert worker.idle_cpu_share() < 0.5
 
 
