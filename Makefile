@@ -25,11 +25,14 @@ tables-0 tables-1: tables-%:
 	  --config.epochs=2 --config.stage_shares="(0.0, 0.5, 0.5)" \
 	  --workdir $(TABLES)
 
+# Two workers take whole files, in the order in which conftest.py puts them.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.installed-dev lint  ## all fast tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(VENV)/.installed-dev lint  ## and those that take minutes
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -1,11 +1,11 @@
-"""Input: our row store against a PyTorch DataLoader, on PACS at 224.
+"""Compares our input with a PyTorch DataLoader, on PACS at 224 pixels.
 
   pip install -r requirements-bench.txt
   python -m benchmarks.input --data_dir D --out results/input.json
 
-D holds pacs.zip (or pacs/). Contestants alternate in one run; what is printed
-are medians over the rounds, and ratios within a round, because machines are
-shared and noisy.
+D holds pacs.zip (or pacs/). Both inputs take turns in one run. The result has
+medians over the rounds and ratios within a round, because machines are shared
+and noisy.
 """
 
 import argparse
@@ -33,7 +33,7 @@ BATCH = 128
 
 
 class Pictures(torch.utils.data.Dataset):
-  """The usual way: decode, resize (or augment) with Pillow, in a worker."""
+  """The usual way: a worker decodes and resizes (or augments) with Pillow."""
 
   def __init__(self, paths: list[pathlib.Path], augment: bool):
     self.paths, self.augment = paths, augment
@@ -42,34 +42,34 @@ class Pictures(torch.utils.data.Dataset):
     return len(self.paths)
 
   def __getitem__(self, index: int) -> torch.Tensor:
-    with Image.open(self.paths[index]) as picture:
-      picture = picture.convert("RGB")
+    with Image.open(self.paths[index]) as file:
+      image = file.convert("RGB")
     if self.augment:
-      picture = _augmented(picture, np.random.default_rng())
+      image = _augmented(image, np.random.default_rng())
     else:
-      picture = picture.resize((SIZE, SIZE), Image.Resampling.BILINEAR)
-    return torch.from_numpy(np.array(picture))
+      image = image.resize((SIZE, SIZE), Image.Resampling.BILINEAR)
+    return torch.from_numpy(np.array(image))
 
 
-def _augmented(picture: Image.Image, rng: np.random.Generator) -> Image.Image:
-  """Random resized crop (.8, 1), flip, jitter of .4 but for hue."""
-  width, height = picture.size
+def _augmented(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+  """Crops, flips and changes the colours (not the hue) at random."""
+  width, height = image.size
   area, ratio = rng.uniform(0.8, 1.0), np.exp(rng.uniform(-0.28, 0.28))
   w = min(width, round(np.sqrt(area * width * height * ratio)))
   h = min(height, round(np.sqrt(area * width * height / ratio)))
   left, top = rng.integers(width - w + 1), rng.integers(height - h + 1)
   box = (left, top, left + w, top + h)
-  picture = picture.resize((SIZE, SIZE), Image.Resampling.BILINEAR, box)
+  image = image.resize((SIZE, SIZE), Image.Resampling.BILINEAR, box)
   if rng.random() < 0.5:
-    picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
   for change in ("Brightness", "Contrast", "Color"):
-    enhance = getattr(ImageEnhance, change)(picture)
-    picture = enhance.enhance(rng.uniform(0.6, 1.4))
-  return picture
+    enhance = getattr(ImageEnhance, change)(image)
+    image = enhance.enhance(rng.uniform(0.6, 1.4))
+  return image
 
 
 def torch_epoch(paths: list[pathlib.Path], augment: bool) -> float:
-  """Images per second of one epoch, workers started before the clock."""
+  """Measures images per second of one epoch, without the start of workers."""
   loader = torch.utils.data.DataLoader(
     Pictures(paths, augment),
     batch_size=BATCH,
@@ -77,7 +77,7 @@ def torch_epoch(paths: list[pathlib.Path], augment: bool) -> float:
     num_workers=2,
     drop_last=True,
     persistent_workers=True,
-    multiprocessing_context="spawn",  # A fork of a process with jax may hang.
+    multiprocessing_context="spawn",  # With jax, a fork may hang.
   )
   next(iter(loader))  # Starts the workers.
   start, count = time.perf_counter(), 0
@@ -87,7 +87,7 @@ def torch_epoch(paths: list[pathlib.Path], augment: bool) -> float:
 
 
 def our_epoch(dataset, rows, places, epoch: int, view=None) -> float:
-  """Images per second of gather and transfer, and of `view` where given."""
+  """Measures images per second of gather and transfer, and of `view`."""
   start, count, last = time.perf_counter(), 0, None
   for batch in batches.train_batches(
     dataset, rows, batch_size=BATCH, seed=0, epoch=epoch, sharding=places.rows
@@ -101,10 +101,10 @@ def our_epoch(dataset, rows, places, epoch: int, view=None) -> float:
 
 
 def blocked_share(dataset, rows, places, steps: int) -> float:
-  """Median share of a step that the host waits for its next batch.
+  """Measures the median share of a step that the host waits for a batch.
 
-  The step trains the digits network on eight pictures of 224: the least work a
-  photo benchmark could have, so that the share is an upper bound.
+  The step trains the digits network on eight images of 224 pixels. A real step
+  on photos takes longer, so the share is an upper bound.
   """
   import optax
 
@@ -147,18 +147,26 @@ def blocked_share(dataset, rows, places, steps: int) -> float:
       ready = time.perf_counter()
       variables = jax.block_until_ready(step(variables, batch))
       shares.append((ready - start) / (time.perf_counter() - start))
-  return statistics.median(shares[1:])  # The first one compiles.
+  return statistics.median(shares[1:])  # The first step compiles.
 
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--data_dir", required=True)
-  parser.add_argument("--rounds", type=int, default=5)
-  parser.add_argument("--steps", type=int, default=100)
-  parser.add_argument("--out", type=pathlib.Path)
+  parser.add_argument(
+    "--data_dir", required=True, help="folder with pacs.zip or pacs/"
+  )
+  parser.add_argument(
+    "--rounds", type=int, default=5, help="number of rounds of both inputs"
+  )
+  parser.add_argument(
+    "--steps", type=int, default=100, help="steps to measure waiting in"
+  )
+  parser.add_argument(
+    "--out", type=pathlib.Path, help="JSON file for the result"
+  )
   args = parser.parse_args()
   with tempfile.TemporaryDirectory() as scratch:
-    os.environ["COMEN_JAX_CACHE"] = scratch  # Decoding is timed: start cold.
+    os.environ["COMEN_JAX_CACHE"] = scratch  # Decoding is timed, so start cold.
     start = time.perf_counter()
     dataset = registry.load("pacs", args.data_dir, STORE)
     decoding = time.perf_counter() - start
@@ -213,7 +221,7 @@ def _measure(args, dataset, paths) -> dict[str, float]:
 
 
 def _unpacked(data_dir: str, scratch: pathlib.Path) -> list[pathlib.Path]:
-  """The same pictures as files, for the DataLoader."""
+  """Unpacks the same images as files, for the DataLoader."""
   source = archive.find(data_dir, BENCHMARKS["pacs"].archives, "pacs")
   folder = source.path
   if folder.is_file():

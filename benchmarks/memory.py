@@ -1,12 +1,13 @@
-"""Peak memory of a COMEN step: SDNorm against BatchNorm, compiled, not run.
+"""Compares the peak memory of a COMEN step with SDNorm and with BatchNorm.
 
   python -m benchmarks.memory --out results/memory.json
 
-ResNet-18, pictures of 224, batch 128, the encode stage, as configs/pacs.py.
-Both steps have the same losses and prototypes; only `norm` differs. The figures
-are XLA's own, for this machine's kind of device: arguments, outputs that are
-not the same buffer, and temporaries at their peak. On CPU `--remat` saves
-nothing: XLA keeps most of what it was to compute again. Not measured elsewhere.
+The step is the encode stage of configs/pacs.py: ResNet-18, images of 224
+pixels, batch size 128. Both steps have the same losses and prototypes; only
+`norm` differs. The step is compiled but not run. XLA reports the bytes for the
+device of this machine: arguments, outputs that share no buffer with them, and
+temporaries at their peak. On CPU `--remat` saves nothing, since XLA keeps most
+of the values that it should recompute. Nothing was measured on GPU or TPU.
 """
 
 import argparse
@@ -30,11 +31,17 @@ _IMAGES = 9991  # As many as PACS has.
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--batch_size", type=int, default=128)
-  parser.add_argument("--image_size", type=int, default=224)
-  parser.add_argument("--dtype", default="float32")
-  parser.add_argument("--remat", action="store_true")
-  parser.add_argument("--out", help="JSON file to write")
+  parser.add_argument(
+    "--batch_size", type=int, default=128, help="number of images per batch"
+  )
+  parser.add_argument(
+    "--image_size", type=int, default=224, help="side of an image in pixels"
+  )
+  parser.add_argument("--dtype", default="float32", help="dtype of the layers")
+  parser.add_argument(
+    "--remat", action="store_true", help="compute blocks twice to save memory"
+  )
+  parser.add_argument("--out", help="path of the JSON file to write")
   arguments = vars(parser.parse_args())
   out = arguments.pop("out")
   found = {norm: measure(norm, **arguments) for norm in ("batch", "sdnorm")}
@@ -60,7 +67,18 @@ def main() -> None:
 def measure(
   norm: str, *, batch_size: int, image_size: int, dtype: str, remat: bool
 ) -> dict[str, float]:
-  """Bytes of one compiled encode step."""
+  """Compiles one encode step.
+
+  Args:
+    norm: normalisation of the backbone, "batch" or "sdnorm".
+    batch_size: number of images per batch.
+    image_size: side of an image in pixels.
+    dtype: dtype of the layers.
+    remat: whether blocks are computed twice to save memory.
+
+  Returns:
+    The peak and the temporary bytes, and the seconds that compilation took.
+  """
   config = made.load_config("pacs")
   config.norm, config.pretrained = norm, ""
   config.batch_size, config.image_size = batch_size, image_size
@@ -82,7 +100,7 @@ def measure(
   start = time.monotonic()
   memory = step.lower(state, batch, experiment.key).compile().memory_analysis()
   seconds = time.monotonic() - start
-  # A donated state is both an argument and an output.
+  # The state is donated: it is both an argument and an output.
   held = memory.argument_size_in_bytes + memory.output_size_in_bytes
   held -= memory.alias_size_in_bytes
   return {

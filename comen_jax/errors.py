@@ -1,36 +1,38 @@
-"""The one exception that means: the user can put this right.
+"""Errors that a user can correct, and how commands show them.
 
-A command prints it as a single line, without a traceback; every other exception
-is a fault of ours and keeps its traceback. A leaf: any file may import it.
+A command prints a `UserError` as one line, without a traceback. Any other
+exception is a bug of ours and keeps its traceback. This file imports nothing
+from comen_jax, so any file may import it.
 """
 
 import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
+from typing import NoReturn
 
 
 class UserError(ValueError):
-  """Bad input. The message names the value and the way out, in one line."""
+  """Reports bad input; its message is one line with the value and a remedy."""
 
 
 class BusyError(UserError):
-  """Another process has what is asked for; it may be free later."""
+  """Reports that another process uses a resource, which may be free later."""
 
 
 class Parser(argparse.ArgumentParser):
-  """Of a command's flags: one that is wrong is bad input like any other."""
+  """Parses the flags of a command; a wrong flag raises `UserError`."""
 
-  def error(self, message: str):
+  def error(self, message: str) -> NoReturn:
     raise UserError(f"{message} (--help lists the flags)")
 
 
 @contextlib.contextmanager
 def command_line(when_stopped: str) -> Iterator[None]:
-  """A command's whole body: bad input ends with one line and exit code 2.
+  """Wraps the body of a command: a `UserError` ends it with exit code 2.
 
   Args:
-    when_stopped: what Ctrl-C says; exit code 130, as shells have it.
+    when_stopped: message after Ctrl-C, which ends it with exit code 130.
   """
   try:
     yield

@@ -1,4 +1,4 @@
-"""The losses of the paper: arrays in, unreduced arrays out."""
+"""The losses of the paper; they return unreduced arrays."""
 
 import chex
 import jax
@@ -7,14 +7,29 @@ import optax
 
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
-  """L_cls (Eq. 15) per image. logits: [B, K], labels: [B] int -> [B]."""
+  """Computes L_cls (Eq. 15) of each image.
+
+  Args:
+    logits: [B, K], class logits.
+    labels: [B] int, true classes.
+
+  Returns:
+    [B].
+  """
   chex.assert_rank(logits, 2)
   chex.assert_shape(labels, (logits.shape[0],))
   return optax.softmax_cross_entropy_with_integer_labels(logits, labels)
 
 
 def prediction_entropy(logits: jax.Array) -> jax.Array:
-  """L_d (Eq. 3) per image: entropy of softmax(logits). [B, M] -> [B]."""
+  """Computes L_d (Eq. 3) of each image, the entropy of softmax(logits).
+
+  Args:
+    logits: [B, M], domain logits.
+
+  Returns:
+    [B].
+  """
   chex.assert_rank(logits, 2)
   log_p = jax.nn.log_softmax(logits)
   return -(jnp.exp(log_p) * log_p).sum(axis=-1)
@@ -23,16 +38,17 @@ def prediction_entropy(logits: jax.Array) -> jax.Array:
 def mean_prediction_entropy(
   logits: jax.Array, weights: jax.Array | None = None
 ) -> jax.Array:
-  """Entropy of the mean prediction: how evenly the domains are used.
+  """Computes the entropy of the mean prediction.
 
-  Its exp is the effective number of domains, from 1 (collapsed) to M.
+  It measures how evenly the domains are used. Its exponential is the effective
+  number of domains, from 1 (collapsed) to M.
 
   Args:
-    logits: [B, M].
-    weights: [B], of the images; all 1 if None.
+    logits: [B, M], domain logits.
+    weights: [B], weights of the images; all are 1 if None.
 
   Returns:
-    A scalar; 0 if no image has weight.
+    A scalar; 0 if all weights are 0.
   """
   chex.assert_rank(logits, 2)
   if weights is None:
@@ -45,16 +61,25 @@ def mean_prediction_entropy(
     jax.nn.softmax(logits),
     precision=jax.lax.Precision.HIGHEST,
   )
-  # The least normal number keeps the gradient of an unused domain finite.
+  # The smallest normal number keeps the gradient of an unused domain finite.
   return -(p * jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny))).sum()
 
 
 def node_classification(logits: jax.Array) -> jax.Array:
-  """L_ProtoGR (Eq. 12) per node. [M*K, K] -> [M*K]; node m*K + k is class k."""
+  """Computes L_ProtoGR (Eq. 12) of each node.
+
+  Args:
+    logits: [M*K, K], class logits; node m*K + k is a prototype of class k.
+
+  Returns:
+    [M*K].
+  """
   chex.assert_rank(logits, 2)
   N, K = logits.shape
   if N % K:
-    raise ValueError(f"{N} nodes are not a multiple of {K} classes")
+    raise ValueError(
+      f"{N} nodes are not a multiple of {K} classes: give M*K nodes"
+    )
   return cross_entropy(logits, jnp.arange(N) % K)
 
 
@@ -64,17 +89,18 @@ def protoccl(
   temperature: float = 0.5,
   normalize: bool = True,
 ) -> jax.Array:
-  """L_ProtoCCL (Eq. 14) per prototype.
+  """Computes L_ProtoCCL (Eq. 14) of each prototype.
 
-  The positives of a prototype are the others of its class, its negatives those
-  of other classes. As printed, each positive is compared with itself and the
-  negatives only.
+  The positives of a prototype are the other prototypes of its class, its
+  negatives are those of other classes. As the paper prints it, the denominator
+  of a positive has that positive and the negatives, but no other positive.
 
   Args:
     prototypes: [M, K, D].
-    valid: [M, K], whether there is such a prototype.
-    temperature: tau.
-    normalize: take the dot products of unit vectors; False is as printed.
+    valid: [M, K], whether the prototype exists.
+    temperature: temperature tau.
+    normalize: whether to scale prototypes to unit length first; the paper
+      prints raw dot products.
 
   Returns:
     [M, K], 0 where the prototype is not valid or has no positive.
@@ -94,8 +120,8 @@ def protoccl(
   same = label[:, None] == label[None, :]
   both = valid[:, None] & valid[None, :]
   positive = both & same & ~jnp.eye(M * K, dtype=bool)
-  # -log(e^s / (e^s + sum e^n)) = softplus(logsumexp(n) - s). Without negatives
-  # the finite floor makes it 0, and its gradient too.
+  # -log(e^s / (e^s + sum e^n)) = softplus(logsumexp(n) - s). The finite floor
+  # makes both the loss and its gradient 0 where there are no negatives.
   negatives = jax.nn.logsumexp(
     jnp.where(both & ~same, similarity, -1e30), axis=-1, keepdims=True
   )
@@ -105,7 +131,7 @@ def protoccl(
 
 
 def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
-  """Mean of the values whose mask is not 0; 0 if there is none."""
+  """Averages the values whose mask is not 0; returns 0 if there are none."""
   chex.assert_equal_shape([values, mask])
   mask = mask.astype(bool)
   count = jnp.maximum(mask.sum(), 1).astype(values.dtype)

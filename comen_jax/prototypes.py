@@ -1,4 +1,4 @@
-"""The memory of prototypes: one mean feature per latent domain and class."""
+"""The prototypes: one mean feature per latent domain and class."""
 
 import chex
 import flax.struct
@@ -8,11 +8,13 @@ import jax.numpy as jnp
 
 @flax.struct.dataclass
 class Prototypes:
-  """Prototypes of M latent domains and K classes; node m*K + k is cell (m, k).
+  """Holds the prototypes of M latent domains and K classes.
+
+  Cell (m, k) is node m*K + k of the graph.
 
   Attributes:
-    values: [M, K, D] float32, 0 where not seen.
-    seen: [M, K] bool.
+    values: [M, K, D] float32, prototypes; 0 for a cell not seen yet.
+    seen: [M, K] bool, whether any image belonged to the cell.
   """
 
   values: jax.Array
@@ -20,7 +22,7 @@ class Prototypes:
 
   @classmethod
   def zeros(cls, M: int, K: int, D: int) -> "Prototypes":
-    """Nothing seen yet."""
+    """Creates a memory that has seen no image."""
     return cls(values=jnp.zeros((M, K, D)), seen=jnp.zeros((M, K), bool))
 
 
@@ -32,22 +34,22 @@ def update(
   decay: float = 0.7,
   weights: jax.Array | None = None,
 ) -> Prototypes:
-  """Moves the prototypes towards those of a batch (Eq. 7).
+  """Moves the prototypes towards the mean features of a batch (Eq. 7).
 
-  A prototype that was never seen becomes the batch's; one that is absent from
-  the batch stays. The gradient flows through the batch's part only; who stores
-  the result stops it there.
+  A cell seen for the first time takes the mean of the batch. A cell that is
+  absent from the batch keeps its prototype. The gradient flows through the
+  features of the batch only; the caller stops it before storing the result.
 
   Args:
-    prototypes: the memory.
-    features: [B, D].
-    labels: [B] int.
-    domains: [B] int; an image of domain -1 is ignored.
-    decay: rho.
-    weights: [B], of the images in their cell's mean; all 1 if None.
+    prototypes: memory before the batch.
+    features: [B, D], features of the images.
+    labels: [B] int, classes of the images.
+    domains: [B] int, latent domains; images of domain -1 are ignored.
+    decay: decay rho of the moving average.
+    weights: [B], weights of the images in the means; all are 1 if None.
 
   Returns:
-    The new memory.
+    The memory after the batch.
   """
   M, K, D = prototypes.values.shape
   B = features.shape[0]
@@ -55,12 +57,13 @@ def update(
     weights = jnp.ones((B,))
   chex.assert_shape(features, (B, D))
   chex.assert_shape([labels, domains, weights], (B,))
+  weights = weights.astype(jnp.float32)
 
-  # The one-hot of -1 is all 0.
+  # A domain of -1 has a one-hot vector of zeros.
   domain, label = jax.nn.one_hot(domains, M), jax.nn.one_hot(labels, K)
   cells = (weights[:, None] * domain)[:, :, None] * label[:, None, :]
   cells = cells.reshape(B, M * K)
-  # A matmul, because a scatter-add is not deterministic on GPU.
+  # We use a matmul because a scatter-add is not deterministic on GPU.
   total = jnp.dot(
     cells.T, features.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST
   )
@@ -81,12 +84,12 @@ def update(
 def from_features(
   features: jax.Array, labels: jax.Array, domains: jax.Array, M: int, K: int
 ) -> Prototypes:
-  """The mean feature of every cell over all images (Eq. 6).
+  """Computes the mean feature of every cell over all images (Eq. 6).
 
   Args:
-    features: [N, D].
-    labels: [N] int.
-    domains: [N] int; an image of domain -1 is ignored.
+    features: [N, D], features of the images.
+    labels: [N] int, classes of the images.
+    domains: [N] int, latent domains; images of domain -1 are ignored.
     M: number of latent domains.
     K: number of classes.
   """

@@ -1,4 +1,4 @@
-"""Where arrays live: state on every device, batches split along their rows."""
+"""Places the state on every device and splits batches by rows."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,13 +9,21 @@ from jax.sharding import PartitionSpec as P
 
 
 class Shardings(NamedTuple):
+  """Says on which devices arrays live.
+
+  Attributes:
+    mesh: mesh of all devices, with one axis "data".
+    replicated: sharding of the state, a full copy on every device.
+    rows: sharding of a batch, split along its first axis.
+  """
+
   mesh: Mesh
   replicated: NamedSharding
   rows: NamedSharding
 
 
 def make(devices: Sequence[jax.Device] | None = None) -> Shardings:
-  """Shardings over a `("data",)` mesh of `devices`, default all of them."""
+  """Creates the shardings for `devices`, by default all of them."""
   devices = jax.devices() if devices is None else devices
   mesh = jax.make_mesh(
     (len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices

@@ -1,13 +1,14 @@
-"""COMEN on Digits-DG, or on mini digits where `data_dir` is empty.
+"""COMEN on Digits-DG, or on mini digits if `data_dir` is empty.
 
   python -m comen_jax.main --config configs/digits.py --workdir runs/digits \\
     --config.data_dir=D --config.target=mnist_m
 
-Two CPU cores: about 15 s an epoch on mini digits, 50 s on Digits-DG. Scores:
-README, "Results".
+Time on two CPU cores: about 15 s per epoch on mini digits, 50 s on Digits-DG.
+Score: README, "Results".
 
-The paper's recipe: four 3x3 conv of 64, SGD .9, 5e-4, batch 128, 50 epochs,
-learning rate .05 times .1 every 20, no augmentation.
+The recipe is the paper's: four 3x3 convolutions of 64 channels, SGD with
+momentum 0.9 and weight decay 5e-4, batch size 128, 50 epochs, learning rate
+0.05, multiplied by 0.1 every 20 epochs, no augmentation.
 """
 
 from ml_collections import ConfigDict
@@ -16,42 +17,52 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
   config = ConfigDict()
 
-  config.method = "comen"  # comen, deepall, deepall_bn
-  config.norm = ""  # "" is the method's preset; none, batch, sdnorm
+  # Method
+  config.method = "comen"  # comen, deepall or deepall_bn
+  config.norm = ""  # none, batch or sdnorm; "" takes the method's default.
+
+  # Network
   config.backbone = "digits_cnn"
   config.pretrained = ""  # Trained from scratch.
-  config.style_at = "stem"  # The first conv.
+  config.style_at = "stem"  # The style comes from the first convolution.
   config.sdnorm_stem = True
   config.remat = False
   config.dtype = "float32"
 
+  # Data
   config.dataset = "digits_dg"
-  config.data_dir = ""  # Holds digits_dg/ or digits_dg.zip; "": mini digits.
-  config.target = ""  # "": mnist_m for digits_dg, pasted for mini digits.
-  config.store_size = 32
-  config.image_size = 32
+  # Folder with digits_dg/ or digits_dg.zip; "" takes mini digits.
+  config.data_dir = ""
+  # "" takes mnist_m for Digits-DG and pasted for mini digits.
+  config.target = ""
+  config.store_size = 32  # Pixels of the stored square image.
+  config.image_size = 32  # Pixels of the network's input.
   config.normalise = "half"  # (x - .5) / .5
   config.augment = "none"
 
+  # Training
   config.seed = 0
-  config.num_domains = 3
+  config.num_domains = 3  # Number of latent domains, M.
   config.batch_size = 128
   config.eval_batch_size = 512
   config.epochs = 50
   config.stage_shares = (0.1, 0.3, 0.6)  # Warm-up, discover, encode.
 
+  # Optimiser
   config.learning_rate = 0.05
   config.lr_drops = (0.4, 0.8)  # Fractions of all epochs.
   config.lr_factor = 0.1
   config.momentum = 0.9
   config.weight_decay = 5e-4
 
+  # SDNorm
   config.sdnorm = ConfigDict()
   config.sdnorm.momentum = 0.9
   config.sdnorm.epsilon = 1e-5
   config.sdnorm.per_domain_affine = True
-  config.sdnorm.min_mass = 2.0
+  config.sdnorm.min_mass = 2.0  # Images that a domain needs in a batch.
 
+  # COMEN
   config.comen = ConfigDict()
   config.comen.protogr = True
   config.comen.protoccl = True
@@ -63,15 +74,16 @@ def get_config() -> ConfigDict:
   config.comen.protoccl_normalize = True
   config.comen.entropy_weight = 1.0
   config.comen.balance_weight = 1.0
-  config.comen.clustering = "gmm"  # gmm, kmeans
-  config.comen.portion = 0.3
+  config.comen.clustering = "gmm"  # gmm or kmeans
+  config.comen.portion = 0.3  # Share of the images that is clustered.
   config.comen.pretrain_steps = 1000
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
-  config.comen.true_domains = False  # True: uses domain labels, a bound.
+  config.comen.true_domains = False  # True uses domain labels, to compare.
 
-  config.logging = ConfigDict()  # Free to change in a resumed run.
+  # Logging: these keys may change when a run is resumed.
+  config.logging = ConfigDict()
   config.logging.tensorboard = True
-  config.logging.every = 10  # Steps between losses on the progress bar.
+  config.logging.every = 10  # Steps between updates of the progress bar.
 
   return config.lock()

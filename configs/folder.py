@@ -1,15 +1,15 @@
-"""COMEN on your own pictures, in folders.
+"""COMEN on your own images, in folders.
 
   python -m comen_jax.main --config configs/folder.py --workdir runs/mine \\
     --config.data_dir=ROOT --config.target=sketches
 
-ROOT holds <domain>/<class>/<picture>, and target names the domain to test on;
-or, where nobody knows the domains, train/<class>/<picture> and
-test/<class>/<picture>: target is then test, and may be left out. Classes are
-the folders' names.
+ROOT contains <domain>/<class>/<image>, and `target` names the domain to test
+on. If the domains are unknown, ROOT contains train/<class>/<image> and
+test/<class>/<image>; `target` is then test and may be left out. The names of
+the folders are the names of the classes.
 
-The network is the small one of Digits-DG at 32 pixels, so that a first run
-takes minutes.
+The network is the small one for Digits-DG at 32 pixels, so that a first run
+takes minutes. Time and score: not measured yet.
 """
 
 from ml_collections import ConfigDict
@@ -18,42 +18,50 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
   config = ConfigDict()
 
-  config.method = "comen"  # comen, deepall, deepall_bn
-  config.norm = ""  # "" is the method's preset; none, batch, sdnorm
+  # Method
+  config.method = "comen"  # comen, deepall or deepall_bn
+  config.norm = ""  # none, batch or sdnorm; "" takes the method's default.
+
+  # Network
   config.backbone = "digits_cnn"
   config.pretrained = ""
-  config.style_at = "stem"  # The first conv.
+  config.style_at = "stem"  # The style comes from the first convolution.
   config.sdnorm_stem = True
   config.remat = False
   config.dtype = "float32"
 
+  # Data
   config.dataset = "folder"
-  config.data_dir = ""  # ROOT, which holds the folders.
-  config.target = ""  # A domain's folder; "": test, if there are no domains.
-  config.store_size = 32
-  config.image_size = 32
+  config.data_dir = ""  # ROOT, the folder with your images.
+  config.target = ""  # Name of a domain; "" if ROOT has train/ and test/.
+  config.store_size = 32  # Pixels of the stored square image.
+  config.image_size = 32  # Pixels of the network's input.
   config.normalise = "half"  # (x - .5) / .5
   config.augment = "none"
 
+  # Training
   config.seed = 0
-  config.num_domains = 3
+  config.num_domains = 3  # Number of latent domains, M.
   config.batch_size = 128
   config.eval_batch_size = 512
   config.epochs = 50
   config.stage_shares = (0.1, 0.3, 0.6)  # Warm-up, discover, encode.
 
+  # Optimiser
   config.learning_rate = 0.05
   config.lr_drops = (0.4, 0.8)  # Fractions of all epochs.
   config.lr_factor = 0.1
   config.momentum = 0.9
   config.weight_decay = 5e-4
 
+  # SDNorm
   config.sdnorm = ConfigDict()
   config.sdnorm.momentum = 0.9
   config.sdnorm.epsilon = 1e-5
   config.sdnorm.per_domain_affine = True
-  config.sdnorm.min_mass = 2.0
+  config.sdnorm.min_mass = 2.0  # Images that a domain needs in a batch.
 
+  # COMEN
   config.comen = ConfigDict()
   config.comen.protogr = True
   config.comen.protoccl = True
@@ -65,15 +73,16 @@ def get_config() -> ConfigDict:
   config.comen.protoccl_normalize = True
   config.comen.entropy_weight = 1.0
   config.comen.balance_weight = 1.0
-  config.comen.clustering = "gmm"  # gmm, kmeans
-  config.comen.portion = 0.3
+  config.comen.clustering = "gmm"  # gmm or kmeans
+  config.comen.portion = 0.3  # Share of the images that is clustered.
   config.comen.pretrain_steps = 1000
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
-  config.comen.true_domains = False  # True: uses domain labels, a bound.
+  config.comen.true_domains = False  # True uses domain labels, to compare.
 
-  config.logging = ConfigDict()  # Free to change in a resumed run.
+  # Logging: these keys may change when a run is resumed.
+  config.logging = ConfigDict()
   config.logging.tensorboard = True
-  config.logging.every = 10  # Steps between losses on the progress bar.
+  config.logging.every = 10  # Steps between updates of the progress bar.
 
   return config.lock()

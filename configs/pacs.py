@@ -1,16 +1,21 @@
-"""COMEN on PACS, ResNet-18 pretrained on ImageNet.
+"""COMEN on PACS with a ResNet-18 pretrained on ImageNet.
 
   python -m comen_jax.main --config configs/pacs.py --workdir runs/pacs \\
     --config.data_dir=D --config.target=sketch
 
-The paper's recipe: SGD .9, 5e-4, batch 128, 50 epochs, learning rate .001 times
-.1 at 20. Time and score: not measured yet.
+Time and score: not measured yet.
+
+The recipe is the paper's: SGD with momentum 0.9 and weight decay 5e-4, batch
+size 128, 50 epochs, learning rate 0.001, multiplied by 0.1 after 20 epochs.
+
+The variant `quick` is for machines without an accelerator. It has images of 112
+pixels, batches of 32 and three epochs:
 
   python -m comen_jax.main --config configs/pacs.py:quick ...
 
-is for machines without an accelerator: pictures of 112, batch 32, three epochs.
-On the PACS subset (910 images per domain), target sketch, seed 0: DeepAll 54.0,
-COMEN 55.3, 4 and 7 minutes on two CPU cores (results/pacs_quick).
+Time on two CPU cores: DeepAll 4 minutes, COMEN 7 minutes. Score on the PACS
+subset (910 images per domain) with target sketch and seed 0: DeepAll 54.0,
+COMEN 55.3 (results/pacs_quick).
 """
 
 from ml_collections import ConfigDict
@@ -18,46 +23,55 @@ from ml_collections import ConfigDict
 
 def get_config(variant: str = "") -> ConfigDict:
   if variant not in ("", "quick"):
-    raise ValueError(f"no variant {variant!r}; there is quick")
+    raise ValueError(f"unknown variant {variant!r}; choose quick")
   config = ConfigDict()
 
-  config.method = "comen"  # comen, deepall, deepall_bn
-  config.norm = ""  # "" is the method's preset; batch, sdnorm
-  config.backbone = "resnet18"  # resnet18, resnet34, resnet50, alexnet
-  # A path, hf://owner/repository/file, or "" for a random start. Torchvision's:
+  # Method
+  config.method = "comen"  # comen, deepall or deepall_bn
+  config.norm = ""  # batch or sdnorm; "" takes the method's default.
+
+  # Network
+  config.backbone = "resnet18"  # resnet18, resnet34, resnet50 or alexnet
+  # A path, hf://owner/repository/file, or "" to start from random weights.
   config.pretrained = "hf://timm/resnet18.tv_in1k/model.safetensors"
-  config.style_at = "stem"  # stem, layer1, layer2, layer3, layer4
-  config.sdnorm_stem = True  # The stem's own norm is SDNorm too.
-  config.remat = False  # Blocks computed twice, for memory; no use on CPU.
-  config.dtype = "float32"  # bfloat16: parameters and losses stay float32.
+  config.style_at = "stem"  # stem, layer1, layer2, layer3 or layer4
+  config.sdnorm_stem = True  # Whether the stem's own norm is SDNorm too.
+  config.remat = False  # Saves memory by computing blocks twice; not on CPU.
+  # With bfloat16, parameters and losses stay float32.
+  config.dtype = "float32"
 
+  # Data
   config.dataset = "pacs"
-  config.data_dir = ""  # Holds pacs/ or pacs.zip.
-  config.target = ""  # art_painting, cartoon, photo, sketch
-  config.store_size = 256
-  config.image_size = 224
+  config.data_dir = ""  # Folder with pacs/ or pacs.zip.
+  config.target = ""  # art_painting, cartoon, photo or sketch
+  config.store_size = 256  # Pixels of the stored square image.
+  config.image_size = 224  # Pixels of the network's input.
   config.normalise = "imagenet"
-  config.augment = "jigen"  # none, jigen, mmld
+  config.augment = "jigen"  # none, jigen or mmld
 
+  # Training
   config.seed = 0
-  config.num_domains = 3
+  config.num_domains = 3  # Number of latent domains, M.
   config.batch_size = 128
   config.eval_batch_size = 256
   config.epochs = 50
   config.stage_shares = (0.0, 0.4, 0.6)  # Warm-up, discover, encode.
 
+  # Optimiser
   config.learning_rate = 0.001
   config.lr_drops = (0.4,)  # Fractions of all epochs.
   config.lr_factor = 0.1
   config.momentum = 0.9
   config.weight_decay = 5e-4
 
+  # SDNorm
   config.sdnorm = ConfigDict()
   config.sdnorm.momentum = 0.9
   config.sdnorm.epsilon = 1e-5
   config.sdnorm.per_domain_affine = True
-  config.sdnorm.min_mass = 2.0
+  config.sdnorm.min_mass = 2.0  # Images that a domain needs in a batch.
 
+  # COMEN
   config.comen = ConfigDict()
   config.comen.protogr = True
   config.comen.protoccl = True
@@ -69,16 +83,17 @@ def get_config(variant: str = "") -> ConfigDict:
   config.comen.protoccl_normalize = True
   config.comen.entropy_weight = 1.0
   config.comen.balance_weight = 1.0
-  config.comen.clustering = "gmm"  # gmm, kmeans
-  config.comen.portion = 0.3
+  config.comen.clustering = "gmm"  # gmm or kmeans
+  config.comen.portion = 0.3  # Share of the images that is clustered.
   config.comen.pretrain_steps = 1000
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
-  config.comen.true_domains = False  # True: uses domain labels, a bound.
+  config.comen.true_domains = False  # True uses domain labels, to compare.
 
-  config.logging = ConfigDict()  # Free to change in a resumed run.
+  # Logging: these keys may change when a run is resumed.
+  config.logging = ConfigDict()
   config.logging.tensorboard = True
-  config.logging.every = 10  # Steps between losses on the progress bar.
+  config.logging.every = 10  # Steps between updates of the progress bar.
 
   if variant == "quick":
     config.store_size = 128
@@ -86,6 +101,6 @@ def get_config(variant: str = "") -> ConfigDict:
     config.batch_size = 32
     config.eval_batch_size = 128
     config.epochs = 3
-    config.lr_drops = (0.8,)  # At .4 three epochs would end far from converged.
+    config.lr_drops = (0.8,)  # At 0.4 it would end far from converged.
 
   return config.lock()

@@ -1,12 +1,14 @@
-"""COMEN on VLCS, AlexNet pretrained on ImageNet.
+"""COMEN on VLCS with an AlexNet pretrained on ImageNet.
 
   python -m comen_jax.main --config configs/vlcs.py --workdir runs/vlcs \\
     --config.data_dir=D --config.target=sun
 
-The paper's recipe: SGD .9, 5e-4, batch 128, 50 epochs, learning rate .001 times
-.1 at 20. Time and score: not measured yet.
+Time and score: not measured yet.
 
-The weights are torchvision's (alexnet-owt-7be5be79.pth), converted once by
+The recipe is the paper's: SGD with momentum 0.9 and weight decay 5e-4, batch
+size 128, 50 epochs, learning rate 0.001, multiplied by 0.1 after 20 epochs.
+
+The weights are torchvision's (alexnet-owt-7be5be79.pth). Convert them once:
 
   python -m comen_jax.nn.pretrained convert alexnet-owt-7be5be79.pth \\
     weights/alexnet_imagenet.safetensors
@@ -18,43 +20,52 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
   config = ConfigDict()
 
-  config.method = "comen"  # comen, deepall, deepall_bn
-  config.norm = ""  # "" is the method's preset; none, batch, sdnorm
-  config.backbone = "alexnet"  # alexnet, resnet18, resnet34, resnet50
-  # A path, hf://owner/repository/file, or "" for a random start.
+  # Method
+  config.method = "comen"  # comen, deepall or deepall_bn
+  config.norm = ""  # none, batch or sdnorm; "" takes the method's default.
+
+  # Network
+  config.backbone = "alexnet"  # alexnet, resnet18, resnet34 or resnet50
+  # A path, hf://owner/repository/file, or "" to start from random weights.
   config.pretrained = "weights/alexnet_imagenet.safetensors"
-  config.style_at = "stem"  # ResNet: stem, layer1, layer2, layer3, layer4
-  config.sdnorm_stem = True  # ResNet: the stem's own norm is SDNorm too.
-  config.remat = False  # ResNet: blocks computed twice, for memory.
-  config.dtype = "float32"  # bfloat16: parameters and losses stay float32.
+  config.style_at = "stem"  # ResNet also has layer1 to layer4.
+  config.sdnorm_stem = True  # ResNet only: the stem's norm is SDNorm too.
+  config.remat = False  # ResNet only: saves memory by computing blocks twice.
+  # With bfloat16, parameters and losses stay float32.
+  config.dtype = "float32"
 
+  # Data
   config.dataset = "vlcs"
-  config.data_dir = ""  # Holds the folder or zip (README, "Data").
-  config.target = ""  # "" is the data set's default.
-  config.store_size = 256
-  config.image_size = 224
+  config.data_dir = ""  # Folder with the data set or its zip (docs/data.md).
+  config.target = ""  # "" takes the default of the data set.
+  config.store_size = 256  # Pixels of the stored square image.
+  config.image_size = 224  # Pixels of the network's input.
   config.normalise = "imagenet"
-  config.augment = "jigen"  # none, jigen, mmld
+  config.augment = "jigen"  # none, jigen or mmld
 
+  # Training
   config.seed = 0
-  config.num_domains = 3
+  config.num_domains = 3  # Number of latent domains, M.
   config.batch_size = 128
   config.eval_batch_size = 256
   config.epochs = 50
   config.stage_shares = (0.0, 0.4, 0.6)  # Warm-up, discover, encode.
 
+  # Optimiser
   config.learning_rate = 0.001
   config.lr_drops = (0.4,)  # Fractions of all epochs.
   config.lr_factor = 0.1
   config.momentum = 0.9
   config.weight_decay = 5e-4
 
+  # SDNorm
   config.sdnorm = ConfigDict()
   config.sdnorm.momentum = 0.9
   config.sdnorm.epsilon = 1e-5
   config.sdnorm.per_domain_affine = True
-  config.sdnorm.min_mass = 2.0
+  config.sdnorm.min_mass = 2.0  # Images that a domain needs in a batch.
 
+  # COMEN
   config.comen = ConfigDict()
   config.comen.protogr = True
   config.comen.protoccl = True
@@ -66,15 +77,16 @@ def get_config() -> ConfigDict:
   config.comen.protoccl_normalize = True
   config.comen.entropy_weight = 1.0
   config.comen.balance_weight = 1.0
-  config.comen.clustering = "gmm"  # gmm, kmeans
-  config.comen.portion = 0.3
+  config.comen.clustering = "gmm"  # gmm or kmeans
+  config.comen.portion = 0.3  # Share of the images that is clustered.
   config.comen.pretrain_steps = 1000
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
-  config.comen.true_domains = False  # True: uses domain labels, a bound.
+  config.comen.true_domains = False  # True uses domain labels, to compare.
 
-  config.logging = ConfigDict()  # Free to change in a resumed run.
+  # Logging: these keys may change when a run is resumed.
+  config.logging = ConfigDict()
   config.logging.tensorboard = True
-  config.logging.every = 10  # Steps between losses on the progress bar.
+  config.logging.every = 10  # Steps between updates of the progress bar.
 
   return config.lock()

@@ -2,52 +2,53 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 import time
 
+import commands
 import pytest
+from conftest import ROOT
 
-ROOT = pathlib.Path(__file__).parents[1]
-CONFIG = str(ROOT / "configs" / "digits.py")
-
-
-@pytest.fixture
-def environment():
-  return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-
-
-def start(arguments, environment, **how):
-  command = [sys.executable, "-m", "comen_jax.main", "--config", CONFIG]
-  return subprocess.Popen(
-    [*command, *arguments],
-    env=environment,
-    text=True,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    **how,
-  )
+MODULE = "comen_jax.main"
+CONFIG = f"--config={ROOT / 'configs' / 'digits.py'}"
+MOMENTS = (
+  "warmup epoch 1/2",
+  "preparing discover",
+  "discover epoch 1/2",
+  "preparing encode",
+  "encode epoch 1/2",
+  "encode epoch 2/2",
+)
 
 
-def run(arguments, environment):
-  process = start(arguments, environment)
-  out, err = process.communicate(timeout=300)
-  return process.returncode, out, err
+def run_for_real(arguments):
+  """Starts Python itself; returns its exit code, output and error output."""
+  done = subprocess.run(
+    [sys.executable, "-m", MODULE, *arguments],
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    text=True, capture_output=True, timeout=300,
+  )  # fmt: skip
+  return done.returncode, done.stdout, done.stderr
 
 
-def tiny(data_dir, workdir):
-  """Two epochs per stage, eight steps each."""
+def tiny(data_dir, workdir, epochs):
+  """Returns arguments for epochs of three steps; of two, none is warm-up."""
+  shares = (0.0, 0.5, 0.5) if epochs == 2 else (0.34, 0.33, 0.33)
   return [
+    CONFIG,
     f"--config.data_dir={data_dir}",
     f"--workdir={workdir}",
-    "--config.epochs=6",
-    "--config.stage_shares=(0.34, 0.33, 0.33)",
-    "--config.batch_size=40",
+    "--config.store_size=16",
+    "--config.image_size=16",
+    f"--config.epochs={epochs}",
+    f"--config.stage_shares={shares}",
+    "--config.batch_size=120",
     "--config.eval_batch_size=128",
     "--config.comen.pretrain_steps=50",
     "--config.comen.clustering=kmeans",
+    "--config.logging.tensorboard=False",
   ]
 
 
@@ -62,45 +63,45 @@ def measured(workdir):
   return text[: text.index('"provenance"')]
 
 
+@pytest.mark.parametrize(
+  ("epochs", "moments"),
+  [
+    (2, ("discover epoch 1/1", "preparing encode")),
+    pytest.param(6, MOMENTS, marks=pytest.mark.slow),
+  ],
+)
 def test_killed_anywhere_it_ends_with_the_same_result(
-  tiny_digits_dg, environment, tmp_path
+  epochs, moments, tiny_digits_dg, tmp_path
 ):
+  """Kills runs for real; test_train stops one in each stage and prepare."""
   never, often = tmp_path / "never", tmp_path / "often"
-  code, out, err = run(tiny(tiny_digits_dg, never), environment)
+  code, out, err = commands.run(MODULE, *tiny(tiny_digits_dg, never, epochs))
   assert code == 0, err
   assert "target, oracle" in out
 
-  # Each is a line of the output; the kill falls just behind it, so that it
-  # hits an epoch of every stage and both prepares.
-  for moment in (
-    "warmup epoch 1/2",
-    "preparing discover",
-    "discover epoch 1/2",
-    "preparing encode",
-    "encode epoch 1/2",
-    "encode epoch 2/2",
-  ):
-    process = start(tiny(tiny_digits_dg, often), environment)
-    for line in process.stdout:
+  # Each is a line of the output. The kill comes just after it, while the
+  # checkpoint of an epoch is being written or a prepare is at work.
+  for moment in moments:
+    process = commands.Command(MODULE, *tiny(tiny_digits_dg, often, epochs))
+    for line in process.lines():
       if line.startswith(moment):
         time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         break
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, moment
+    assert process.wait()[0] == -signal.SIGKILL, moment
     assert not (often / "result.json").exists()
-  code, out, err = run(tiny(tiny_digits_dg, often), environment)
+  code, out, err = run_for_real(tiny(tiny_digits_dg, often, epochs))
   assert code == 0, err
   assert "resuming after" in out
   assert measured(often) == measured(never)
   assert read_log(often) == read_log(never)
 
-  code, out, _ = run(tiny(tiny_digits_dg, often), environment)
+  code, out, _ = commands.run(MODULE, *tiny(tiny_digits_dg, often, epochs))
   assert code == 0
   assert "is finished" in out
 
-  code, out, err = run(
-    [*tiny(tiny_digits_dg, often), "--config.seed=1"], environment
+  code, out, err = commands.run(
+    MODULE, *tiny(tiny_digits_dg, often, epochs), "--config.seed=1"
   )
   assert_one_line(code, err, "seed was 0, now 1")
   assert measured(often) == measured(never)
@@ -123,8 +124,9 @@ def assert_one_line(code, err, text):
     ("svhn", "svhn is not a flag"),
   ],
 )
-def test_bad_input_is_one_line(argument, text, environment, tmp_path):
+def test_bad_input_is_one_line(argument, text, tmp_path):
   workdir = tmp_path / "run"
-  code, _, err = run([argument, f"--workdir={workdir}"], environment)
+  arguments = [CONFIG, argument, f"--workdir={workdir}"]
+  code, _, err = commands.run(MODULE, *arguments)
   assert_one_line(code, err, text)
   assert not workdir.exists()

@@ -1,3 +1,5 @@
+"""Compares the memory of prototypes with a plain loop."""
+
 import jax
 import numpy as np
 import pytest
@@ -10,7 +12,6 @@ M, K, D, B = 2, 3, 4, 9
 LABELS = np.array([0, 0, 1, 2, 2, 0, 1, 1, 0])
 DOMAINS = np.array([0, 0, 0, 0, 0, 1, 1, -1, -1])
 WEIGHTS = np.array([1, 0, 1, 0.5, 2, 1, 0, 1, 1], np.float32)
-
 
 _update = jax.jit(prototypes.update)
 

@@ -2,10 +2,13 @@
 
 import collections
 import json
+import pathlib
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pytest
+from conftest import make_tiny_config
 
 from comen_jax import metrics, sharding, steps, train
 from comen_jax.errors import UserError
@@ -13,6 +16,7 @@ from comen_jax.experiment import build
 from comen_jax.predict import __main__ as predict
 from comen_jax.run.checkpointing import Checkpoints
 from comen_jax.run.workdir import Workdir
+from comen_jax.train_state import TrainState
 
 FILES = ("config.json", "metrics.jsonl", "result.json", "analysis.npz")
 KEYS = (
@@ -38,23 +42,43 @@ def read_log(path):
   return records
 
 
+class Finished(NamedTuple):
+  """A run that was never stopped.
+
+  Attributes:
+    config: config of the run.
+    path: folder of the run.
+    measured: figures that the run returned.
+    states: state after each number of units of work, as numpy arrays.
+  """
+
+  config: Any
+  path: pathlib.Path
+  measured: dict[str, Any]
+  states: dict[int, TrainState]
+
+
 @pytest.fixture(scope="module")
 def finished(tiny_digits_dg, tmp_path_factory):
-  """A run that was never stopped."""
-  from conftest import load_config
-
-  config = load_config("digits")
-  config.data_dir = str(tiny_digits_dg)
-  config.epochs, config.stage_shares = 6, (0.34, 0.33, 0.33)
-  config.batch_size, config.eval_batch_size = 48, 96
-  config.comen.pretrain_steps = 50
+  config = make_tiny_config(tiny_digits_dg)
+  config.logging.tensorboard = True
   path = tmp_path_factory.mktemp("finished") / "run"
-  measured = train.train_and_evaluate(config, str(path))
-  return config, path, measured
+  states = {}
+  save = Checkpoints.save
+
+  def keep(self, units, state, rank):
+    # Copies: the next step reuses the memory of this state.
+    states[units] = jax.tree.map(np.array, state)
+    save(self, units, state, rank)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(Checkpoints, "save", keep)
+    measured = train.train_and_evaluate(config, str(path))
+  return Finished(config, path, measured, states)
 
 
 def test_run_writes_its_files_and_returns_what_it_measured(finished):
-  _, path, measured = finished
+  _, path, measured, _ = finished
   for name in (*FILES, "confusion.png", "latent_domains.png"):
     assert (path / name).stat().st_size > 0, name
   assert list(path.glob("events.out.tfevents*"))
@@ -74,20 +98,20 @@ def test_run_writes_its_files_and_returns_what_it_measured(finished):
 
 
 def test_it_learns_the_classes_and_finds_the_domains(finished):
-  measured = finished[2]
+  measured = finished.measured
   assert measured["val_accuracy"] > 0.9
   assert measured["effective_domains"] > 2
   assert measured["nmi_domain"] > 0.5 > measured["nmi_class"]
 
 
 def test_analysis_agrees_with_the_result(finished):
-  _, path, measured = finished
+  _, path, measured, _ = finished
   with np.load(path / "analysis.npz") as arrays:
     confusion = arrays["confusion"]
     assert np.trace(confusion) / confusion.sum() == pytest.approx(
       measured["target_accuracy"]
     )
-    assert arrays["prototypes"].shape == (3, 10, 256)
+    assert arrays["prototypes"].shape == (3, 10, 64)
     assert len(arrays["features"]) == len(arrays["class"]) <= 2000
     assert arrays["contingency"].sum() == 360
     np.testing.assert_allclose(arrays["probs"].sum(axis=1), 1, atol=1e-6)
@@ -96,7 +120,7 @@ def test_analysis_agrees_with_the_result(finished):
 def test_predict_is_right_as_often_as_the_run_says(
   finished, tiny_digits_dg, capsys
 ):
-  _, path, measured = finished
+  _, path, measured, _ = finished
   target = tiny_digits_dg / "digits_dg" / "mnist_m"
   assert predict.main(["--run", str(path), "--json", str(target)]) == 0
   found = json.loads(capsys.readouterr().out)
@@ -106,38 +130,43 @@ def test_predict_is_right_as_often_as_the_run_says(
 
 
 def test_finished_run_says_so_and_changes_nothing(finished, capsys):
-  config, path, measured = finished
+  config, path, measured, _ = finished
   before = {f: (path / f).read_bytes() for f in FILES}
   assert train.train_and_evaluate(config, str(path)) == measured
   assert "is finished" in capsys.readouterr().out
   assert before == {f: (path / f).read_bytes() for f in FILES}
 
 
-@pytest.mark.parametrize("unit", [0, 3, 6, 7])
 def test_cut_off_run_resumes_to_the_same_result(
-  finished, unit, tmp_path, monkeypatch
+  finished, tmp_path, monkeypatch
 ):
-  """Stopped after unit `unit` was logged, before its checkpoint was."""
-  config, path, measured = finished
+  """Stops five starts of a run: in each stage and in both prepares.
+
+  Each stop comes after a unit was logged and before its checkpoint is saved,
+  so the next start does that unit again: 1 and 7 are the second epoch of a
+  stage, 3 is a first one, 2 and 5 are prepares.
+  """
+  config, path, measured, _ = finished
   save = Checkpoints.save
+  for unit in (1, 2, 3, 5, 7):
 
-  def killed(self, units, state, rank):
-    if units == unit + 1:
-      self.wait()
-      raise KilledError
-    save(self, units, state, rank)
+    def killed(self, units, state, rank, last=unit + 1):
+      if units == last:
+        self.wait()
+        raise KilledError
+      save(self, units, state, rank)
 
-  with monkeypatch.context() as patch:
-    patch.setattr(Checkpoints, "save", killed)
-    with pytest.raises(KilledError):
-      train.train_and_evaluate(config, str(tmp_path / "run"))
-  assert len(read_log(tmp_path / "run")) == unit + 1
+    with monkeypatch.context() as patch:
+      patch.setattr(Checkpoints, "save", killed)
+      with pytest.raises(KilledError):
+        train.train_and_evaluate(config, str(tmp_path / "run"))
+    assert read_log(tmp_path / "run") == read_log(path)[: unit + 1]
   assert train.train_and_evaluate(config, str(tmp_path / "run")) == measured
   assert read_log(tmp_path / "run") == read_log(path)
 
 
 def test_other_config_is_refused_and_nothing_is_touched(finished):
-  config, path, _ = finished
+  config, path, *_ = finished
   before = {f: (path / f).read_bytes() for f in FILES}
   other = config.copy_and_resolve_references()
   other.num_domains = 4
@@ -147,9 +176,9 @@ def test_other_config_is_refused_and_nothing_is_touched(finished):
 
 
 def test_one_and_eight_devices_compute_the_same_losses(
-  tiny_config, monkeypatch
+  finished, tiny_config, monkeypatch
 ):
-  """The first four steps of each stage, from the same state, traced once."""
+  """Compares four steps of each stage from one state; each is traced once."""
   traces = collections.Counter()
   original = steps.train_step
 
@@ -160,18 +189,19 @@ def test_one_and_eight_devices_compute_the_same_losses(
     )
 
   monkeypatch.setattr(steps, "train_step", counted)
-  tiny_config.comen.clustering = "kmeans"
   # A ReLU whose input is within rounding of 0 may flip, and with it one of 48
   # images' gradients; at the full rate four steps blow that up past 1e-4.
   tiny_config.learning_rate = 0.01
   one = make_experiment(tiny_config, jax.devices()[:1])
   eight = make_experiment(tiny_config, jax.devices())
   assert eight.shardings.mesh.size == 8
-  state = one.init()
-  for number, stage in enumerate(one.method.stages):
-    if stage.prepare:
-      state, _ = one.prepare(state, number)
-    start = jax.device_get(state)
+  # The states before the first epoch of each stage.
+  starts = (
+    jax.device_get(eight.init()),
+    finished.states[3],
+    finished.states[6],
+  )
+  for number, start in enumerate(starts):
     losses = []
     for experiment in (one, eight):
       now = jax.device_put(start, experiment.shardings.replicated)
@@ -183,7 +213,6 @@ def test_one_and_eight_devices_compute_the_same_losses(
         values.append(jax.device_get(metrics))
       assert traces[experiment.method.stages[number].loss] == 1
       losses.append(values)
-      state = now if experiment is one else state
     for a, b in zip(*losses):
       assert a.keys() == b.keys()
       for name in a:
@@ -194,36 +223,35 @@ def test_one_and_eight_devices_compute_the_same_losses(
         )
 
 
-def test_predictor_is_frozen_in_encode_and_branches_are_equal_in_warmup(
-  tiny_config,
-):
-  experiment = make_experiment(tiny_config)
-  state = experiment.init()
-  step = experiment.train_steps[0]
-  for batch in experiment.train_batches(0):
-    state, _ = step(state, batch, experiment.key)
-  norm = jax.device_get(state.params["backbone"]["norm2"])
-  stats = jax.device_get(state.batch_stats["norm2"])
+def test_branches_are_equal_in_warmup(finished):
+  state = finished.states[2]
+  norm = state.params["backbone"]["norm2"]
+  stats = state.batch_stats["norm2"]
   for branches in (*norm.values(), *stats.values()):
     assert np.abs(branches[0]).max() > 0
     np.testing.assert_array_equal(branches[0], branches[1])
     np.testing.assert_array_equal(branches[0], branches[2])
 
-  state, _ = experiment.prepare(state, 1)
-  state, report = experiment.prepare(state, 2)
-  before = jax.device_get(state.params["backbone"])
-  domains = jax.device_get(state.memory.domains)
-  step = experiment.train_steps[2]
-  for batch in experiment.train_batches(1):
-    state, _ = step(state, batch, experiment.key)
-  after = jax.device_get(state.params["backbone"])
+
+def test_predictor_and_latent_domains_are_frozen_in_encode(finished):
+  experiment = make_experiment(finished.config)
+  discovered = jax.device_put(
+    finished.states[5], experiment.shardings.replicated
+  )
+  prepared, report = experiment.prepare(discovered, 2)
+  jax.tree.map(
+    np.testing.assert_array_equal, jax.device_get(prepared), finished.states[6]
+  )
+  before = finished.states[6].params["backbone"]
+  after = finished.states[8].params["backbone"]
   jax.tree.map(
     np.testing.assert_array_equal,
     before["domain_predictor"],
     after["domain_predictor"],
   )
   assert (before["conv1"]["kernel"] != after["conv1"]["kernel"]).any()
-  np.testing.assert_array_equal(domains, state.memory.domains)
+  domains = finished.states[6].memory.domains
+  np.testing.assert_array_equal(domains, finished.states[8].memory.domains)
   # Every source image is labelled, no target image is.
   sources = experiment.sources.rows
   assert (domains[sources] >= 0).all()
@@ -249,7 +277,9 @@ def test_every_ablation_builds_and_steps(tiny_config, norm, protogr, protoccl):
   else:
     assert names == (["warmup", "encode"] if protogr or protoccl else ["train"])
   assert sum(s.epochs for s in experiment.method.stages) == tiny_config.epochs
-  for stage, step in zip(experiment.method.stages, experiment.train_steps):
+  # Without a part only the last stage differs.
+  pairs = list(zip(experiment.method.stages, experiment.train_steps))
+  for stage, step in pairs if protogr and protoccl else pairs[-1:]:
     after, metrics = jax.eval_shape(step, state, batch, experiment.key)
     assert jax.tree.structure(after) == jax.tree.structure(state)
     jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype) or
@@ -299,7 +329,7 @@ def test_true_domains_label_the_prototypes_and_teach_the_predictor(
 def test_domain_labels_are_out_of_reach_unless_declared(tiny_config):
   experiment = make_experiment(tiny_config)
   assert not experiment.method.domain_labels
-  with pytest.raises(ValueError, match="does not say"):
+  with pytest.raises(ValueError, match="does not declare"):
     experiment.sources.true_domains(experiment.sources.rows)
 
 
@@ -313,7 +343,8 @@ def test_true_domains_need_as_many_latent_ones(tiny_config):
 def test_deepall_chooses_among_as_many_epochs_as_comen(
   method, tiny_config, tmp_path
 ):
-  tiny_config.method = method
+  tiny_config.method, tiny_config.epochs = method, 3
+  tiny_config.batch_size = 120  # Three steps in an epoch.
   measured = train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
   assert measured["norm"] == {"deepall": "none", "deepall_bn": "batch"}[method]
   assert measured["nmi_domain"] is None

@@ -1,7 +1,7 @@
-"""AlexNet as torchvision's (one column: Krizhevsky 2014).
+"""AlexNet as in torchvision (one column: Krizhevsky 2014).
 
-Parameters have torchvision's names with "_" for ".": `features_0` is conv1,
-`classifier_1` and `classifier_4` are fc6 and fc7.
+Parameters have torchvision's names with "_" in place of ".": `features_0` is
+conv1, `classifier_1` and `classifier_4` are fc6 and fc7.
 """
 
 import flax.linen as nn
@@ -12,8 +12,8 @@ import numpy as np
 from comen_jax.errors import UserError
 from comen_jax.nn.backbone import Backbone, Outputs
 
-_LEAST = 63  # Below, nothing is left for the last pooling.
-# torchvision's number, features, kernel, stride, padding, pooled after.
+_MIN_SIZE = 63  # A smaller image leaves nothing for the last pooling.
+# Torchvision's number, features, kernel, stride, padding, pooled afterwards.
 _CONVS = (
   (0, 64, 11, 4, 2, True),
   (3, 192, 5, 1, 2, True),
@@ -24,9 +24,10 @@ _CONVS = (
 
 
 class AlexNet(Backbone):
-  """Five convolutions, two hidden layers with dropout, a linear head.
+  """Stacks five convolutions, two hidden layers with dropout, a linear head.
 
-  Published without norm. `norm` stands between fc6, fc7 and their ReLU.
+  The published network has no norm. Here `norm` comes after fc6 and after fc7,
+  before their ReLU.
   """
 
   style_layers = ("features_0",)
@@ -38,18 +39,19 @@ class AlexNet(Backbone):
     train: bool,
     domain_probs: jax.Array | None = None,
   ) -> Outputs:
-    """Features (fc7), logits, style and domain logits of a batch.
+    """Computes features (fc7), logits, style and domain logits of a batch.
 
     Args:
-      images: [B, H, W, 3], normalised, of 63x63 or more.
-      train: drop out; normalise with, and update, the batch's statistics.
-      domain_probs: [B, M], in place of F_d's. Only SDNorm looks at them.
+      images: [B, H, W, 3], normalised images of 63x63 pixels or more.
+      train: whether to drop units out, use batch statistics and update the
+        running ones.
+      domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
     """
     self.check(images)
-    if min(images.shape[1:3]) < _LEAST:
+    if min(images.shape[1:3]) < _MIN_SIZE:
       raise UserError(
         f"image_size={min(images.shape[1:3])} is too small for AlexNet:"
-        f" give {_LEAST} or more"
+        f" give {_MIN_SIZE} or more"
       )
     norm = self.norm_layers()
     he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
@@ -70,7 +72,7 @@ class AlexNet(Backbone):
       if pooled:
         x = nn.max_pool(x, (3, 3), (2, 2))
     x = _average_pool(x, 6)
-    # fc6 counts channels first in torch.
+    # The kernel of fc6 has torch's order, channels first.
     x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
     for number, layer in ((1, 6), (4, 7)):
       x = nn.Dropout(0.5, deterministic=not train)(x)
@@ -90,7 +92,7 @@ class AlexNet(Backbone):
 
 
 def _average_pool(x: jax.Array, size: int) -> jax.Array:
-  """torch's adaptive average pooling, [B, H, W, C] -> [B, size, size, C]."""
+  """Pools [B, H, W, C] to [B, size, size, C], as torch's AdaptiveAvgPool2d."""
   if x.shape[1:3] == (size, size):
     return x
   rows, columns = (_averages(n, size).astype(x.dtype) for n in x.shape[1:3])
@@ -99,7 +101,10 @@ def _average_pool(x: jax.Array, size: int) -> jax.Array:
 
 
 def _averages(length: int, size: int) -> np.ndarray:
-  """[size, length]: window i is [floor(i n / size), ceil((i + 1) n / size))."""
+  """Makes the pooling matrix [size, n] of n = `length` pixels.
+
+  Window i covers the pixels from floor(i n / size) to ceil((i + 1) n / size).
+  """
   weights = np.zeros((size, length), np.float32)
   for i in range(size):
     start, end = i * length // size, -(-(i + 1) * length // size)

@@ -23,7 +23,7 @@ class Outputs:
   Attributes:
     features: [B, D], input of the head and of the prototypes.
     logits: [B, K], class logits.
-    style: [B, 2C], mean and std of the first conv's raw output.
+    style: [B, 2C], channel-wise mean and std of an early feature map.
     domain_logits: [B, M], logits of F_d; None without SDNorm.
   """
 

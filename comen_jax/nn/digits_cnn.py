@@ -1,4 +1,4 @@
-"""The backbone of Digits-DG: four small convolutions."""
+"""The backbone for Digits-DG: four small convolutions."""
 
 import flax.linen as nn
 import jax
@@ -8,7 +8,10 @@ from comen_jax.nn.backbone import Backbone, Outputs
 
 
 class DigitsCNN(Backbone):
-  """Four times 3x3 conv of 64, norm, ReLU, 2x2 max-pool; then a linear head."""
+  """Stacks four blocks and a linear head.
+
+  Each block has a 3x3 conv of 64 channels, a norm, a ReLU and a 2x2 max-pool.
+  """
 
   @nn.compact
   def __call__(
@@ -17,12 +20,12 @@ class DigitsCNN(Backbone):
     train: bool,
     domain_probs: jax.Array | None = None,
   ) -> Outputs:
-    """Features, logits, style and domain logits of a batch.
+    """Computes features, logits, style and domain logits of a batch.
 
     Args:
-      images: [B, H, W, 3], normalised; 32x32 gives 256 features.
-      train: normalise with, and update, the statistics of the batch.
-      domain_probs: [B, M], in place of F_d's. Only SDNorm looks at them.
+      images: [B, H, W, 3], normalised images; 32x32 gives 256 features.
+      train: whether to use batch statistics and update the running ones.
+      domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
     """
     self.check(images)
     norm = self.norm_layers()
@@ -35,7 +38,7 @@ class DigitsCNN(Backbone):
       if i == 1:
         style, domain_logits, domain_probs = self.domains(x, domain_probs)
       x = norm(x, domain_probs, train, name=f"norm{i}")
-      # max(relu(x)) = relu(max(x)), a quarter of the work.
+      # relu(max(x)) = max(relu(x)), with a quarter of the work.
       x = nn.relu(_max_pool(x))
     features = x.reshape(x.shape[0], -1).astype(jnp.float32)
     logits = nn.Dense(self.num_classes, name="head")(features)
@@ -43,11 +46,11 @@ class DigitsCNN(Backbone):
 
 
 def _max_pool(x: jax.Array) -> jax.Array:
-  """2x2, stride 2, the odd row or column dropped as nn.max_pool does.
+  """Pools 2x2 with stride 2; drops an odd row or column as nn.max_pool does.
 
-  On CPU its gradient is so much faster than nn.max_pool's that a step without
-  norm takes two thirds of the time (266 for 388 ms, batch 128, two cores).
-  Several maxima of a window share the gradient.
+  On CPU its gradient is much faster than that of nn.max_pool: a step without
+  norm takes 266 instead of 388 ms (batch 128, two cores). Equal maxima of a
+  window share the gradient.
   """
   B, H, W, C = x.shape
   x = x[:, : H // 2 * 2, : W // 2 * 2].reshape(B, H // 2, 2, W // 2, 2, C)

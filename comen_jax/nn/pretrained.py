@@ -1,22 +1,23 @@
-"""Torchvision's weights into our backbones.
+"""Loads torchvision's weights into our backbones.
 
   python -m comen_jax.nn.pretrained convert resnet18.pth resnet18.safetensors
 
-Our parameters have torchvision's names with "_" for ".". BatchNorm's weights
-go to every domain of an SDNorm, which then computes what BatchNorm does: in
-evaluation for any p, in training for p that is equal over images.
+Our parameters have torchvision's names with "_" in place of ".". The weights of
+a BatchNorm are copied to every domain of an SDNorm. SDNorm then equals that
+BatchNorm: in evaluation for any p, in training if all images have the same p.
 """
 
-import argparse
 import pathlib
-import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from flax import traverse_util
 
-from comen_jax.errors import UserError
+from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.nn import weights_file
+
+Variables = Mapping[str, Any]  # {"params": ..., "batch_stats": ...}
 
 _HEADS = ("fc", "classifier_6")
 _OURS = ("domain_predictor", "norm6", "norm7")  # Torchvision has none of them.
@@ -30,34 +31,34 @@ _LEAVES = {
 
 
 class Report(NamedTuple):
-  """Where every array of the backbone, and of the file, went.
+  """Lists what became of every array of the backbone and of the file.
 
   Attributes:
-    path: of the file.
-    sha256: of the file.
-    loaded: names in the file.
-    new: ours, as `module/leaf`, that stay as they were born.
-    left_over: names in the file that have no place, or were not wanted.
+    path: path of the file.
+    sha256: hash of the file.
+    loaded: names of the file's arrays that were loaded.
+    new: our arrays, as `module/leaf`, that keep their initial values.
+    unused: names of the file's arrays that have no place or were not wanted.
   """
 
   path: str
   sha256: str
   loaded: tuple[str, ...]
   new: tuple[str, ...]
-  left_over: tuple[str, ...]
+  unused: tuple[str, ...]
 
   def summary(self) -> str:
-    """One line."""
+    """Returns one line for the log."""
     text = (
-      f"{len(self.loaded)} arrays of {self.path} (sha256 {self.sha256[:12]});"
-      f" new: {_modules(self.new, '/')}"
+      f"{len(self.loaded)} arrays from {self.path} (sha256 {self.sha256[:12]});"
+      f" newly initialised: {_modules(self.new, '/')}"
     )
-    if self.left_over:
-      text += f"; left over: {_modules(self.left_over, '.')}"
+    if self.unused:
+      text += f"; unused: {_modules(self.unused, '.')}"
     return text
 
   def warning(self) -> str:
-    """One line if layers that torchvision has start at random, else ""."""
+    """Returns one line if the file lacks layers that torchvision has, or ""."""
     expected = (*_HEADS, *_OURS)
     missing = [n for n in self.new if n.split("/")[0] not in expected]
     if not missing:
@@ -66,31 +67,32 @@ class Report(NamedTuple):
     return f"{self.path} does not have {layers}: they start at random"
 
 
-def load(path: str, variables: Any, load_head: bool = False) -> Any:
-  """`variables` with the weights of a file in place of those it was born with.
+def load(path: str, variables: Variables, load_head: bool = False) -> Variables:
+  """Returns `variables` with the weights of a file in place of its own.
 
   Args:
-    path: .safetensors or .npz with torchvision's names, float16 or float32.
+    path: .safetensors or .npz file with torchvision's names, float16 or
+      float32.
     variables: {"params", "batch_stats"} of a backbone.
-    load_head: load the classifier too; else it stays as it is.
+    load_head: whether to load the classifier too.
   """
   return load_with_report(path, variables, load_head)[0]
 
 
 def load_with_report(
-  path: str, variables: Any, load_head: bool = False
-) -> tuple[Any, Report]:
-  """`load`, and where everything went."""
+  path: str, variables: Variables, load_head: bool = False
+) -> tuple[Variables, Report]:
+  """Does what `load` does, and returns a report as well."""
   values, report = read(path, variables, load_head)
   return merge(variables, values), report
 
 
 def read(
-  path: str, variables: Any, load_head: bool = False
-) -> tuple[Any, Report]:
-  """That part of `variables` which the file has, as float32 numpy; a report.
+  path: str, variables: Variables, load_head: bool = False
+) -> tuple[Variables, Report]:
+  """Reads the part of `variables` that the file has, as float32 numpy.
 
-  Only shapes of `variables` are looked at.
+  It uses only the shapes of `variables`.
   """
   place = weights_file.resolve(str(path))
   arrays = weights_file.read(place)
@@ -116,13 +118,13 @@ def read(
     sha256=weights_file.sha256(place),
     loaded=tuple(sorted(loaded)),
     new=tuple(sorted(new)),
-    left_over=tuple(sorted(arrays.keys() - set(loaded))),
+    unused=tuple(sorted(arrays.keys() - set(loaded))),
   )
   return traverse_util.unflatten_dict(values), report
 
 
-def merge(variables: Any, values: Any) -> Any:
-  """`variables`, with `values` wherever there are some."""
+def merge(variables: Variables, values: Variables) -> Variables:
+  """Returns `variables`, replaced by `values` where those have an entry."""
   return traverse_util.unflatten_dict(
     traverse_util.flatten_dict(variables, keep_empty_nodes=True)
     | traverse_util.flatten_dict(values)
@@ -130,7 +132,7 @@ def merge(variables: Any, values: Any) -> Any:
 
 
 def _torch_name(keys: tuple[str, ...]) -> str:
-  """("params", "layer1_0", "bn1", "scale") -> layer1.0.bn1.weight."""
+  """Turns ("params", "layer1_0", "bn1", "scale") into layer1.0.bn1.weight."""
   modules = ".".join(keys[1:-1]).replace("_", ".")
   return f"{modules}.{_LEAVES.get(keys[-1], keys[-1])}"
 
@@ -142,26 +144,38 @@ def _convert(
   leaf: str,
   shape: tuple[int, ...],
 ) -> np.ndarray:
-  """An array of the file, in our layout, float32."""
+  """Brings an array of the file into our layout, as float32.
+
+  Args:
+    place: path of the file, for messages.
+    name: name of the array in the file.
+    array: values in the file.
+    leaf: our name of the array, such as "kernel".
+    shape: our shape of the array.
+  """
   if not np.issubdtype(array.dtype, np.floating):
-    raise UserError(f"{place}: {name} is {array.dtype}, not a float")
+    raise UserError(
+      f"{place}: {name} is {array.dtype}; give a file of float16 or float32"
+    )
   want = shape
   if leaf == "kernel":  # Ours are [..., in, out], torch's [out, in, ...].
     want = (*shape[:-3:-1], *shape[:-2])
   elif array.ndim == 1 and len(shape) == 2:
     want = shape[1:]
   if array.shape != want:
-    hint = "; load_head=False leaves it new" if _is_head(name) else ""
+    hint = "; load_head=False keeps its initial value" if _is_head(name) else ""
     raise UserError(
       f"{place}: {name} has shape {array.shape}, the backbone's is {want}{hint}"
     )
   array = array.astype(np.float32)
   if not np.isfinite(array).all():
-    raise UserError(f"{place}: {name} has values that are not finite")
+    raise UserError(
+      f"{place}: {name} has values that are not finite; give another file"
+    )
   if leaf == "kernel":
     axes = (*range(2, array.ndim), 1, 0)
     return np.ascontiguousarray(array.transpose(axes))
-  # One BatchNorm becomes all domains of an SDNorm.
+  # All domains of an SDNorm start from the same BatchNorm.
   return np.array(np.broadcast_to(array, shape))
 
 
@@ -169,8 +183,8 @@ def _is_head(name: str) -> bool:
   return name.rsplit(".", 1)[0].replace(".", "_") in _HEADS
 
 
-def _modules(names, separator: str) -> str:
-  """The modules that `names` belong to, each once; "none" if there are none."""
+def _modules(names: Sequence[str], separator: str) -> str:
+  """Lists the modules of `names`, each once; "none" if there are no names."""
   modules = [name.rsplit(separator, 1)[0] for name in names]
   if separator == "/":
     modules = [m.split("/")[0] for m in modules]
@@ -178,19 +192,19 @@ def _modules(names, separator: str) -> str:
 
 
 def _main() -> None:
-  parser = argparse.ArgumentParser(prog="python -m comen_jax.nn.pretrained")
+  parser = Parser(
+    prog="python -m comen_jax.nn.pretrained",
+    description="Converts weights that were saved with torch.",
+  )
   commands = parser.add_subparsers(dest="command", required=True)
-  command = commands.add_parser("convert", help="a .pth to .safetensors")
-  command.add_argument("source", help="torch checkpoint, .pth")
+  command = commands.add_parser("convert", help="turn a .pth into .safetensors")
+  command.add_argument("source", help="torch checkpoint to read, .pth")
   command.add_argument("target", help="file to write, .safetensors")
   arguments = parser.parse_args()
-  try:
-    count = weights_file.convert(arguments.source, arguments.target)
-  except UserError as e:
-    print(f"error: {e}", file=sys.stderr)
-    sys.exit(2)
+  count = weights_file.convert(arguments.source, arguments.target)
   print(f"{arguments.target}: {count} arrays")
 
 
 if __name__ == "__main__":
-  _main()
+  with command_line("stopped; nothing was written"):
+    _main()

@@ -9,23 +9,24 @@ import jax.numpy as jnp
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 _dot = functools.partial(jnp.dot, precision=_HIGHEST)
-_NO_EDGE = -1e30  # Finite, so that a node without edges has no NaN gradient.
+# Finite, so that a node without edges has no NaN gradient.
+_NO_EDGE = -1e30
 
 
 def affinity(
   nodes: jax.Array, valid: jax.Array, threshold: float = 0.5
 ) -> jax.Array:
-  """Cosine similarities above a threshold (Eq. 8).
+  """Computes the cosine similarities above a threshold (Eq. 8).
 
   The gradient flows through the similarities, not through the indicator.
 
   Args:
-    nodes: [N, D].
-    valid: [N], rows and columns of the others are 0.
-    threshold: an edge's similarity is greater.
+    nodes: [N, D], node features.
+    valid: [N], whether a node exists; others have rows and columns of 0.
+    threshold: value that the similarity of two neighbours exceeds.
 
   Returns:
-    [N, N]. A valid node is its own neighbour, with affinity 1, even if it is 0.
+    [N, N]. The diagonal is 1 for every valid node, even for a zero vector.
   """
   chex.assert_rank(nodes, 2)
   chex.assert_shape(valid, (nodes.shape[0],))
@@ -40,24 +41,27 @@ def affinity(
 
 
 class GraphAttention(nn.Module):
-  """One head of graph attention (Eq. 9, 10), ReLU included.
+  """Applies one head of graph attention and a ReLU (Eq. 9, 10).
 
-  The affinity enters as `A exp(e) = exp(e + log A)`. Only a positive one is an
-  edge; a node without edges becomes 0.
+  The affinity is added to the logits, since `A exp(e) = exp(e + log A)`. Only a
+  positive affinity is an edge. The output of a node without edges is 0.
+
+  Attributes:
+    features: width F of the output.
   """
 
   features: int
 
   @nn.compact
   def __call__(self, nodes: jax.Array, affinity: jax.Array) -> jax.Array:
-    """nodes: [N, D], affinity: [N, N] -> [N, features]."""
+    """Maps nodes [N, D] and affinity [N, N] to [N, F]."""
     chex.assert_rank(nodes, 2)
     chex.assert_shape(affinity, (nodes.shape[0],) * 2)
     glorot, F = nn.initializers.glorot_uniform(), self.features
     kernel = self.param("kernel", glorot, (nodes.shape[1], F), jnp.float32)
     attention = self.param("attention", glorot, (2 * F, 1), jnp.float32)
     hidden = _dot(nodes, kernel)
-    # a^T [W x_i || W x_j] is a part of i plus a part of j.
+    # a^T [W x_i || W x_j] is a term of node i plus a term of node j.
     receiver, sender = _dot(hidden, attention[:F]), _dot(hidden, attention[F:])
     logits = nn.leaky_relu(receiver + sender.T, negative_slope=0.2)
     edge = affinity > 0
@@ -67,9 +71,14 @@ class GraphAttention(nn.Module):
 
 
 class ProtoGR(nn.Module):
-  """Two layers of graph attention, a residual (Eq. 11), a classifier (Eq. 12).
+  """Classifies prototypes that exchange information along a graph.
 
-  Both layers share the affinity of the input nodes.
+  Two layers of graph attention, a residual connection (Eq. 11) and a linear
+  classifier (Eq. 12). Both layers use the affinity of the input nodes.
+
+  Attributes:
+    num_classes: number of classes K.
+    threshold: threshold of `affinity`.
   """
 
   num_classes: int
@@ -77,7 +86,7 @@ class ProtoGR(nn.Module):
 
   @nn.compact
   def __call__(self, nodes: jax.Array, valid: jax.Array) -> jax.Array:
-    """nodes: [N, D], valid: [N] -> logits [N, K]."""
+    """Maps nodes [N, D] and valid [N] to logits [N, K]."""
     edges = affinity(nodes, valid, self.threshold)
     nodes = jnp.where(valid.astype(bool)[:, None], nodes, 0.0)
     x = GraphAttention(nodes.shape[1], name="attention_1")(nodes, edges)

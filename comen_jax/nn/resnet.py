@@ -1,7 +1,7 @@
-"""ResNet-18, 34 and 50 as torchvision's (He et al. 2016; stride in the 3x3).
+"""ResNet-18, 34 and 50 as in torchvision (He et al. 2016; stride in the 3x3).
 
-Parameters have torchvision's names with "_" for ".", so that `pretrained` needs
-no table.
+Parameters have torchvision's names with "_" in place of ".", so that
+`pretrained` needs no table of names.
 """
 
 import functools
@@ -14,20 +14,26 @@ from flax.typing import Dtype
 from comen_jax.nn.backbone import Backbone, Norm, Outputs
 
 STYLE_AT = ("stem", "layer1", "layer2", "layer3", "layer4")
-_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+_BLOCKS = {
+  10: (1, 1, 1, 1),  # For tests: there are no published weights.
+  18: (2, 2, 2, 2),
+  34: (3, 4, 6, 3),
+  50: (3, 4, 6, 3),
+}
 
 
 class ResNet(Backbone):
-  """A stem, four stages of residual blocks, average pooling, a linear head.
+  """Stacks a stem, four stages of residual blocks, pooling, a linear head.
 
   Attributes:
-    depth: 18, 34 or 50.
-    style_at: one of `STYLE_AT`: the raw output of the stem's conv, or the
-      output of a stage. Norms after it are SDNorm, shortcuts included; norms
-      before it, which cannot know the domains, are BatchNorm.
-    sdnorm_stem: the stem's own norm is SDNorm too; False leaves it BatchNorm.
-    remat: compute a block's activations again in the backward pass instead of
-      keeping them, for batches that do not fit.
+    depth: number of layers, 18, 34 or 50.
+    style_at: layer that gives the style, one of `STYLE_AT`: the raw output of
+      the stem's conv, or the output of a stage. All norms after it are SDNorm,
+      also those on shortcuts. Norms before it cannot know the domains and are
+      BatchNorm.
+    sdnorm_stem: whether the stem's own norm is SDNorm; if not, BatchNorm.
+    remat: whether the backward pass recomputes the activations of each block
+      instead of keeping them, for batches that do not fit into memory.
   """
 
   depth: int = 18
@@ -38,6 +44,7 @@ class ResNet(Backbone):
 
   @property
   def style_layers(self) -> tuple[str, ...]:
+    """Returns the names of the parameters that the style depends on."""
     names = ["conv1"]
     if self.style_at != "stem":
       names.append("bn1")
@@ -58,12 +65,12 @@ class ResNet(Backbone):
     train: bool,
     domain_probs: jax.Array | None = None,
   ) -> Outputs:
-    """Features, logits, style and domain logits of a batch.
+    """Computes features, logits, style and domain logits of a batch.
 
     Args:
-      images: [B, H, W, 3], normalised, of 32x32 or more.
-      train: normalise with, and update, the statistics of the batch.
-      domain_probs: [B, M], in place of F_d's. Only SDNorm looks at them.
+      images: [B, H, W, 3], normalised images of 32x32 pixels or more.
+      train: whether to use batch statistics and update the running ones.
+      domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
     """
     self.check(images)
     if self.style_at not in STYLE_AT:
@@ -80,7 +87,7 @@ class ResNet(Backbone):
     x = (norm if self.sdnorm_stem else plain)(
       x, domain_probs, train, name="bn1"
     )
-    # max(relu(x)) = relu(max(x)), a quarter of the work.
+    # relu(max(x)) = max(relu(x)), with a quarter of the work.
     x = nn.relu(_max_pool(x))
     for stage in range(1, 5):
       for i in range(self._blocks[stage - 1]):
@@ -103,7 +110,7 @@ class ResNet(Backbone):
 
 
 class _BasicBlock(nn.Module):
-  """Two 3x3 convolutions and a shortcut."""
+  """Adds two 3x3 convolutions to a shortcut."""
 
   width: int
   stride: int
@@ -111,7 +118,9 @@ class _BasicBlock(nn.Module):
   dtype: Dtype
 
   @nn.compact
-  def __call__(self, x, domain_probs, train: bool) -> jax.Array:
+  def __call__(
+    self, x: jax.Array, domain_probs: jax.Array | None, train: bool
+  ) -> jax.Array:
     y = _conv(self.width, 3, self.stride, self.dtype, name="conv1")(x)
     y = nn.relu(self.norm(y, domain_probs, train, name="bn1"))
     y = _conv(self.width, 3, 1, self.dtype, name="conv2")(y)
@@ -120,7 +129,7 @@ class _BasicBlock(nn.Module):
 
 
 class _Bottleneck(nn.Module):
-  """1x1, 3x3 and 1x1 convolutions and a shortcut; four times `width` out."""
+  """Adds 1x1, 3x3 and 1x1 convolutions to a shortcut; has 4 * width outputs."""
 
   width: int
   stride: int
@@ -128,7 +137,9 @@ class _Bottleneck(nn.Module):
   dtype: Dtype
 
   @nn.compact
-  def __call__(self, x, domain_probs, train: bool) -> jax.Array:
+  def __call__(
+    self, x: jax.Array, domain_probs: jax.Array | None, train: bool
+  ) -> jax.Array:
     y = _conv(self.width, 1, 1, self.dtype, name="conv1")(x)
     y = nn.relu(self.norm(y, domain_probs, train, name="bn1"))
     y = _conv(self.width, 3, self.stride, self.dtype, name="conv2")(y)
@@ -138,8 +149,14 @@ class _Bottleneck(nn.Module):
     return nn.relu(y + _shortcut(self, x, y.shape[-1], domain_probs, train))
 
 
-def _shortcut(block, x, channels: int, domain_probs, train: bool) -> jax.Array:
-  """x, or its projection where the block changes its shape."""
+def _shortcut(
+  block: _BasicBlock | _Bottleneck,
+  x: jax.Array,
+  channels: int,
+  domain_probs: jax.Array | None,
+  train: bool,
+) -> jax.Array:
+  """Returns x, or its projection where the block changes the shape."""
   if block.stride == 1 and x.shape[-1] == channels:
     return x
   x = _conv(channels, 1, block.stride, block.dtype, name="downsample_0")(x)
@@ -149,7 +166,7 @@ def _shortcut(block, x, channels: int, domain_probs, train: bool) -> jax.Array:
 def _conv(
   features: int, size: int, stride: int, dtype: Dtype, name: str
 ) -> nn.Conv:
-  # "SAME" pads one side more than the other at stride 2; torch pads both alike.
+  # "SAME" pads the sides differently at stride 2; torch pads them equally.
   pad = (size // 2, size // 2)
   return nn.Conv(
     features,
@@ -164,10 +181,11 @@ def _conv(
 
 
 def _max_pool(x: jax.Array) -> jax.Array:
-  """3x3, stride 2, padded by one, as torch.
+  """Pools 3x3 with stride 2 and padding 1, as torch does.
 
-  Rows first, then columns. On CPU the gradient of nn.max_pool takes longer and
-  five times the memory of x. Several maxima of a window share the gradient.
+  It pools rows first, then columns. On CPU the gradient of nn.max_pool takes
+  longer, and five times the memory of x. Equal maxima of a window share the
+  gradient.
   """
   for axis in (1, 2):
     length = x.shape[axis]

@@ -14,22 +14,22 @@ _dot = functools.partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 class SDNorm(nn.Module):
   """Batch normalisation with one set of statistics per latent domain.
 
-  `y_i = sum_m p_im (scale_m * zhat_im + bias_m)` (Eq. 4, 5), with `zhat_im` the
-  image normalised by domain m's statistics, to which image j contributes
-  `w_jm = p_jm / sum_i p_im`. This is one affine map per image, so M costs
-  nothing: no array is M times as large as z.
+  It computes `y_i = sum_m p_im (scale_m * zhat_im + bias_m)` (Eq. 4, 5), where
+  `zhat_im` is image i normalised with the statistics of domain m. Image j has
+  the weight `w_jm = p_jm / sum_i p_im` in those statistics. The result is one
+  affine map per image, so M costs nothing: no array is M times as large as z.
 
-  A domain with less than `min_mass` images in the batch has no statistics worth
-  the name. It normalises with its running ones, and leaves them as they are.
-  With one domain there is nothing to fall back from, and SDNorm is BatchNorm.
+  A domain with fewer than `min_mass` images in the batch has no useful batch
+  statistics. It then normalises with its running statistics and does not update
+  them. With one domain this rule is off, and SDNorm equals BatchNorm.
 
   Attributes:
-    num_domains: M.
-    momentum: of the running statistics, as nn.BatchNorm: 1 - torch's.
-    epsilon: added to the variance.
-    per_domain_affine: `scale` and `bias` are [M, C]; [C] if False.
-    min_mass: images, the least sum of p that gives batch statistics.
-    dtype: of the output; None for the input's. Statistics are float32.
+    num_domains: number of latent domains M.
+    momentum: decay of the running statistics, as in nn.BatchNorm (1 - torch's).
+    epsilon: constant added to the variance.
+    per_domain_affine: whether `scale` and `bias` are [M, C] or shared, [C].
+    min_mass: smallest sum of p, in images, that gives batch statistics.
+    dtype: dtype of the output, by default that of z. Statistics are float32.
   """
 
   num_domains: int
@@ -43,7 +43,17 @@ class SDNorm(nn.Module):
   def __call__(
     self, z: jax.Array, domain_probs: jax.Array, use_running_average: bool
   ) -> jax.Array:
-    """z: [B, ..., C], domain_probs: [B, M] -> [B, ..., C]."""
+    """Normalises z.
+
+    Args:
+      z: [B, ..., C].
+      domain_probs: [B, M], probabilities p of the latent domains.
+      use_running_average: whether to normalise with the running statistics
+        and leave them unchanged, as in evaluation.
+
+    Returns:
+      [B, ..., C].
+    """
     chex.assert_shape(z, (None, ..., None))
     chex.assert_shape(domain_probs, (z.shape[0], self.num_domains))
     M, C = self.num_domains, z.shape[-1]
@@ -73,24 +83,35 @@ class SDNorm(nn.Module):
       var = jnp.where(enough, batch_var, var)
 
     gain = scale * jax.lax.rsqrt(var + self.epsilon)
-    # y does not depend on the center: it only keeps large offsets of z out of
-    # the sum a * z + b, where they would cancel.
+    # The value of y does not depend on the center. It only keeps large offsets
+    # of z out of the sum a * z + b, where they would cancel.
     center = jax.lax.stop_gradient(center)
     a = _dot(p, gain)
     b = _dot(p, bias - (mean - center[None]) * gain)
     return _affine(z, a, b, center).astype(dtype)
 
-  def _batch_statistics(self, z: jax.Array, p: jax.Array):
-    """enough [M, 1], mean of all images [C], domains' mean and var [M, C]."""
+  def _batch_statistics(
+    self, z: jax.Array, p: jax.Array
+  ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Computes the statistics of a batch.
+
+    Args:
+      z: [B, ..., C].
+      p: [B, M].
+
+    Returns:
+      Whether each domain has enough images [M, 1], the mean of all images [C],
+      the mean [M, C] and the variance [M, C] of each domain.
+    """
     image_mean, image_var = _moments(z)
     mass = p.sum(axis=0)
-    # The slack lets twelve images of p = 1/6 count as the two that they are.
+    # Twelve times p = 1/6 may round to slightly less than two images.
     least = self.min_mass * (1 - 1e-5)
     enough = mass >= least if self.num_domains > 1 else mass > 0
     weights = p / jnp.where(enough, mass, 1.0)[None]
 
-    # Moments about the center, not E[x^2] - E[x]^2, which errs by several per
-    # cent at offset 100 and std 0.1. The result does not depend on the center.
+    # E[x^2] - E[x]^2 would be wrong by several per cent at offset 100 and std
+    # 0.1, so we take moments about a center. It does not change the result.
     center = jax.lax.stop_gradient(image_mean.mean(axis=0))
     deviation = image_mean - center[None]
     mean = _dot(weights.T, deviation)
@@ -104,10 +125,10 @@ class SDNorm(nn.Module):
   policy=jax.checkpoint_policies.save_only_these_names("image_mean"),
 )
 def _moments(z: jax.Array) -> tuple[jax.Array, jax.Array]:
-  """Mean and variance of each image, [B, ..., C] -> [B, C].
+  """Computes mean and variance of each image: [B, ..., C] -> 2 x [B, C].
 
-  Of all arrays as large as z, only z is kept for the backward pass, here and in
-  `_affine`; what is left to compute again is a subtraction.
+  The backward pass of this function and of `_affine` keeps only z of all arrays
+  as large as z. It recomputes no more than a subtraction.
   """
   z = z.astype(jnp.float32)
   inner = tuple(range(1, z.ndim - 1))
@@ -120,7 +141,7 @@ def _moments(z: jax.Array) -> tuple[jax.Array, jax.Array]:
 def _affine(
   z: jax.Array, a: jax.Array, b: jax.Array, center: jax.Array
 ) -> jax.Array:
-  """a (z - center) + b; a, b: [B, C], center: [C]."""
+  """Computes a * (z - center) + b; a, b: [B, C], center: [C]."""
   z = z.astype(jnp.float32)
   per_image = (z.shape[0], *(1,) * (z.ndim - 2), z.shape[-1])
   center = center.reshape((1,) * (z.ndim - 1) + (-1,))

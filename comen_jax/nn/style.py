@@ -1,4 +1,4 @@
-"""The style of an image, and F_d, which tells latent domains from it."""
+"""The style of an image, and F_d, which predicts latent domains from it."""
 
 import chex
 import flax.linen as nn
@@ -7,11 +7,12 @@ import jax.numpy as jnp
 
 
 def style_statistics(f: jax.Array, epsilon: float = 1e-5) -> jax.Array:
-  """Channel-wise mean and std of a feature map (Eq. 1, 2), in float32.
+  """Computes channel-wise mean and std of a feature map (Eq. 1, 2), float32.
 
   Args:
-    f: [B, H, W, C].
-    epsilon: added to the variance, so that a flat channel has a gradient.
+    f: [B, H, W, C], feature map.
+    epsilon: constant added to the variance, so that the gradient of a flat
+      channel is finite.
 
   Returns:
     [B, 2C]: the C means, then the C standard deviations.
@@ -24,11 +25,15 @@ def style_statistics(f: jax.Array, epsilon: float = 1e-5) -> jax.Array:
 
 
 class DomainPredictor(nn.Module):
-  """F_d: logits of the latent domains from a standardised style.
+  """Predicts logits of the latent domains from the style; the paper's F_d.
 
-  `mean` and `std` [2C] in `batch_stats` standardise the style. They are 0 and 1
-  until whoever measures the styles of the sources sets them; this module only
-  reads them.
+  `mean` and `std` [2C] in `batch_stats` standardise the style. They start at 0
+  and 1. This module only reads them; a method sets them once it has measured
+  the styles of the source images.
+
+  Attributes:
+    num_domains: number of latent domains M.
+    hidden: width of the hidden layer.
   """
 
   num_domains: int
@@ -36,7 +41,7 @@ class DomainPredictor(nn.Module):
 
   @nn.compact
   def __call__(self, style: jax.Array) -> jax.Array:
-    """style: [B, 2C] -> [B, M]."""
+    """Maps style [B, 2C] to logits [B, M]."""
     chex.assert_rank(style, 2)
     shape = (style.shape[-1],)
     mean = self.variable("batch_stats", "mean", jnp.zeros, shape, jnp.float32)

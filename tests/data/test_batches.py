@@ -6,26 +6,21 @@ import pytest
 
 from comen_jax import sharding
 from comen_jax.data import batches
-from comen_jax.data.dataset import Dataset
+from data.helpers import tiny_dataset
 
 N = 50
-# Not all of them, not in steps of one: a batch must not count for itself.
+# Not all rows, and not consecutive: a batch must not number them itself.
 ROWS = np.flatnonzero(np.arange(N) % 5)  # 40 rows, 0 not among them.
 
 
 @pytest.fixture(scope="module")
 def dataset():
   rng = np.random.default_rng(0)
-  return Dataset(
-    name="tiny",
+  return tiny_dataset(
     images=rng.integers(0, 256, (N, 2, 2, 3), np.uint8),
-    labels=rng.integers(0, 10, N, np.int32),
-    domains=np.zeros(N, np.int32),
-    splits=np.zeros(N, np.uint8),
-    class_names=tuple("0123456789"),
-    domain_names=("only",),
-    manifest="",
-    default_target="only",
+    labels=rng.integers(0, 10, N),
+    domains=np.zeros(N),
+    splits=np.zeros(N),
   )
 
 
@@ -59,7 +54,7 @@ def _rows(epoch):
   return np.concatenate([b.row for b in epoch])
 
 
-def _assert_is_of_the_data_set(batch, dataset):
+def _assert_matches(batch, dataset):
   rows = np.asarray(batch.row)
   np.testing.assert_array_equal(batch.image, dataset.images[rows])
   np.testing.assert_array_equal(batch.label, dataset.labels[rows])
@@ -67,9 +62,9 @@ def _assert_is_of_the_data_set(batch, dataset):
   assert types == [np.uint8, np.int32, np.int32, np.float32]
 
 
-def test_order_depends_on_seed_and_epoch_alone(dataset):
+def test_order_depends_only_on_seed_and_epoch(dataset):
   want = _rows(_epoch(dataset, seed=3, epoch=7))
-  np.random.seed(1)  # A global generator has no say.
+  np.random.seed(1)  # The global generator must not matter.
   np.testing.assert_array_equal(_rows(_epoch(dataset, seed=3, epoch=7)), want)
   one = _epoch(dataset, seed=3, epoch=7, devices=jax.devices()[:1])
   np.testing.assert_array_equal(_rows(one), want)
@@ -78,16 +73,16 @@ def test_order_depends_on_seed_and_epoch_alone(dataset):
 
 
 @pytest.mark.parametrize(("seed", "epoch"), [(3, 8), (4, 7), (7, 3)])
-def test_another_seed_or_epoch_is_another_order(dataset, seed, epoch):
+def test_another_seed_or_epoch_gives_another_order(dataset, seed, epoch):
   one = _rows(_epoch(dataset, seed=3, epoch=7))
   other = _rows(_epoch(dataset, seed=seed, epoch=epoch))
   assert (one != other).any()
 
 
-def test_no_row_comes_twice_in_an_epoch_and_the_rest_is_dropped(dataset):
+def test_an_epoch_repeats_no_row_and_drops_the_rest(dataset):
   for epoch in range(3):
     got = _epoch(dataset, epoch=epoch)
-    assert [b.row.shape for b in got] == [(16,), (16,)]  # Of 40: 8 dropped.
+    assert [b.row.shape for b in got] == [(16,), (16,)]  # 8 dropped.
     rows = _rows(got)
     assert len(set(rows.tolist())) == 32
     assert np.isin(rows, ROWS).all()
@@ -100,13 +95,13 @@ def test_whole_batches_cover_every_row(dataset):
   assert (rows != ROWS).any()
 
 
-def test_fewer_rows_than_a_batch_are_no_training_step(dataset):
+def test_fewer_rows_than_a_batch_give_no_training_step(dataset):
   assert _epoch(dataset, rows=ROWS[:15]) == []
 
 
-def test_training_batches_hold_the_pictures_and_classes_of_their_rows(dataset):
+def test_training_batches_hold_the_images_and_classes_of_their_rows(dataset):
   for batch in _epoch(dataset):
-    _assert_is_of_the_data_set(batch, dataset)
+    _assert_matches(batch, dataset)
 
 
 @pytest.mark.parametrize("count", [40, 33, 16, 5])
@@ -119,10 +114,10 @@ def test_evaluation_covers_all_rows_in_order(dataset, shardings, count):
   np.testing.assert_array_equal(mask, np.arange(len(mask)) < count)
   np.testing.assert_array_equal(_rows(got)[mask == 1], rows)
   for batch in got:
-    _assert_is_of_the_data_set(batch, dataset)
+    _assert_matches(batch, dataset)
 
 
-def test_evaluation_keeps_the_order_it_is_given(dataset, shardings):
+def test_evaluation_keeps_the_given_order(dataset, shardings):
   rows = np.array([7, 3, 3, 41, 0])
   (batch,) = _eval(dataset, shardings, rows, 8)
   np.testing.assert_array_equal(np.asarray(batch.row)[:5], rows)

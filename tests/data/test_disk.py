@@ -10,7 +10,7 @@ from comen_jax.data import disk
 from comen_jax.errors import UserError
 
 
-def test_a_block_that_ends_well_leaves_its_folder(tmp_path):
+def test_a_block_that_succeeds_leaves_its_folder(tmp_path):
   with disk.new_folder(tmp_path / "rows/key") as draft:
     (draft / "a").write_text("1")
     assert not (tmp_path / "rows/key").exists()
@@ -18,7 +18,7 @@ def test_a_block_that_ends_well_leaves_its_folder(tmp_path):
   assert (tmp_path / "rows/key/a").read_text() == "1"
 
 
-def test_of_two_that_finish_the_first_stays(tmp_path):
+def test_of_two_writers_the_first_to_finish_wins(tmp_path):
   with disk.new_folder(tmp_path / "key") as one:
     (one / "a").write_text("1")
     with disk.new_folder(tmp_path / "key") as other:
@@ -30,13 +30,13 @@ def test_of_two_that_finish_the_first_stays(tmp_path):
 FULL = [
   OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
   OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
-  # What array_record says.
+  # The message of array_record.
   RuntimeError("write() failed: No space left on device; at byte 2097152"),
 ]
 
 
 @pytest.mark.parametrize("error", FULL, ids=lambda e: type(e).__name__)
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, error):
+def test_a_full_disk_gives_one_line_and_leaves_nothing(tmp_path, error):
   with (
     pytest.raises(UserError, match="no space is left") as raised,
     disk.new_folder(tmp_path / "key") as draft,
@@ -48,17 +48,17 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, error):
   assert os.listdir(tmp_path) == []
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path):
+def test_the_error_names_a_cache_that_cannot_be_written(tmp_path):
   (tmp_path / "file").write_text("in the way")
   with (
     pytest.raises(UserError, match="cannot be written") as raised,
     disk.new_folder(tmp_path / "file/rows/key"),
   ):
-    raise AssertionError("no draft can be there")
+    raise AssertionError("the draft cannot exist")
   assert str(tmp_path / "file") in str(raised.value)
 
 
-def test_drafts_of_the_killed_are_removed_after_a_day(tmp_path):
+def test_drafts_of_killed_processes_are_removed_after_a_day(tmp_path):
   for name in (".key-old", ".key-new", ".other-old"):
     (tmp_path / name).mkdir()
     (tmp_path / name / "half").write_text("1")
@@ -80,7 +80,7 @@ def test_other_errors_keep_their_kind(tmp_path):
   assert os.listdir(tmp_path) == []
 
 
-def test_the_cache_is_the_users_unless_told(monkeypatch, tmp_path):
+def test_the_default_cache_is_the_users(monkeypatch, tmp_path):
   monkeypatch.setenv("COMEN_JAX_CACHE", str(tmp_path))
   assert disk.cache_dir() == tmp_path
   monkeypatch.delenv("COMEN_JAX_CACHE")

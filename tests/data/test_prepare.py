@@ -1,17 +1,12 @@
-"""The command that prepares and counts."""
+"""The command that prepares a data set and counts its images."""
 
 import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
 from comen_jax.data import prepare, registry
 from comen_jax.errors import UserError
-from data.helpers import draw
-
-ROOT = pathlib.Path(__file__).parents[2]
+from data.helpers import draw, start_python
 
 
 def test_the_command_prepares_what_training_will_find(
@@ -30,7 +25,7 @@ def test_the_command_prepares_what_training_will_find(
   assert str(cache / "rows" / rows[0]) in out
 
 
-def test_a_folder_is_counted_too(tmp_path, cache, capsys):
+def test_images_of_a_folder_are_counted_too(tmp_path, cache, capsys):
   root = draw(
     tmp_path / "mine",
     [f"{d}/{c}/{i}.png" for d in "ab" for c in "xy" for i in range(3)],
@@ -38,20 +33,18 @@ def test_a_folder_is_counted_too(tmp_path, cache, capsys):
   prepare.main(["--dataset", "folder", "--data_dir", str(root), "--size", "8"])
   out = capsys.readouterr().out
   assert "2/1" in out
-  assert "No counts are published" in out
+  assert "There are no published counts" in out
   assert "Note: 10 %" in out
 
 
-def test_errors_are_one_line_and_code_2(tmp_path):
-  command = [sys.executable, "-m", "comen_jax.data.prepare"]
+def test_an_error_is_one_line_and_exit_code_2(tmp_path):
   flags = ["--dataset", "pacs", "--data_dir", str(tmp_path)]
-  done = subprocess.run(
-    [*command, *flags], cwd=ROOT, capture_output=True, text=True
-  )
-  assert done.returncode == 2
-  assert done.stdout == ""
-  assert done.stderr.startswith(f"error: data_dir={tmp_path} holds no pacs")
-  assert done.stderr.count("\n") == 1
+  command = start_python(["-m", "comen_jax.data.prepare", *flags])
+  out, err = command.communicate(timeout=60)
+  assert command.returncode == 2
+  assert out == ""
+  assert err.startswith(f"error: data_dir={tmp_path} holds no pacs")
+  assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -67,7 +60,7 @@ def test_errors_are_one_line_and_code_2(tmp_path):
     ["--dataset", "pacs", "--data_dir", "x", "--size", "-1"],
   ],
 )
-def test_wrong_flags_are_told_in_one_line(flags):
+def test_an_error_for_wrong_flags_is_one_line(flags):
   with pytest.raises(UserError) as error:
     prepare.main(flags)
   assert "\n" not in str(error.value)

@@ -1,16 +1,14 @@
-"""A store is whole or absent, and is built once."""
+"""A row store is whole or absent, and is built once."""
 
 import hashlib
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from comen_jax.data import row_store
+from data.helpers import start_python
 
 N, S = 5, 4
 TABLE = row_store.Table(
@@ -34,7 +32,7 @@ def _build():
 
 
 def _never():
-  raise AssertionError("built although there was a store")
+  raise AssertionError("built again although the store exists")
 
 
 def _assert_whole(store):
@@ -54,7 +52,7 @@ def test_a_store_is_built_once(cache):
   assert os.listdir(cache / "rows") == ["key"]
 
 
-def test_another_key_is_another_store():
+def test_another_key_gives_another_store():
   row_store.open_or_build("key", S, _build)
   other = lambda: (TABLE, iter(IMAGES[::-1]), CHECKSUMS)
   got = row_store.open_or_build("other", S, other)
@@ -67,7 +65,7 @@ def test_an_opened_store_cannot_be_written():
     store.images[0] = 0
 
 
-def test_checksums_may_fill_while_pictures_are_read():
+def test_checksums_may_fill_while_images_are_read():
   checksums = []
 
   def pictures():
@@ -84,7 +82,7 @@ def test_a_build_that_fails_half_way_leaves_nothing(cache):
     yield from IMAGES[:3]
     raise OSError("the disk is gone")
 
-  for _ in range(2):  # And the next start fails for the same reason.
+  for _ in range(2):  # The next start fails for the same reason.
     with pytest.raises(OSError, match="the disk is gone"):
       row_store.open_or_build("key", S, lambda: (TABLE, pictures(), CHECKSUMS))
     assert os.listdir(cache / "rows") == []
@@ -92,14 +90,14 @@ def test_a_build_that_fails_half_way_leaves_nothing(cache):
 
 
 @pytest.mark.parametrize("count", [N - 1, N + 1])
-def test_as_many_pictures_as_the_table_says_or_no_store(cache, count):
+def test_a_wrong_number_of_images_gives_no_store(cache, count):
   pictures = np.concatenate([IMAGES, IMAGES])[:count]
-  with pytest.raises(ValueError, match=f"{count} pictures"):
+  with pytest.raises(ValueError, match=f"{count} images"):
     row_store.open_or_build("key", S, lambda: (TABLE, pictures, CHECKSUMS))
   assert os.listdir(cache / "rows") == []
 
 
-def test_a_build_that_is_killed_is_not_taken_for_whole(cache):
+def test_a_killed_build_is_not_taken_for_whole(cache):
   code = (
     "import os, numpy as np\n"
     "from comen_jax.data import row_store\n"
@@ -111,19 +109,19 @@ def test_a_build_that_is_killed_is_not_taken_for_whole(cache):
     "build = lambda: (table, pictures(), list('abcde'))\n"
     "row_store.open_or_build('key', 4, build)\n"
   )
-  root = Path(__file__).parents[2]
-  killed = subprocess.run([sys.executable, "-c", code], cwd=root)
+  killed = start_python(["-c", code])
+  killed.communicate(timeout=60)
   assert killed.returncode == 9
   _assert_whole(row_store.open_or_build("key", S, _build))
 
 
-def test_two_that_build_at_once_both_get_a_whole_store(cache):
+def test_two_builds_at_once_both_give_a_whole_store(cache):
   barrier = threading.Barrier(2, timeout=20)
   stores, errors = [], []
 
   def pictures():
     yield from IMAGES[:3]
-    barrier.wait()  # Both are in the middle of writing.
+    barrier.wait()  # Both threads are now in the middle of writing.
     yield from IMAGES[3:]
 
   def start():
@@ -149,7 +147,7 @@ def test_two_that_build_at_once_both_get_a_whole_store(cache):
   _assert_whole(row_store.open_or_build("key", S, _never))
 
 
-def test_the_manifest_changes_with_everything_known_of_a_row():
+def test_the_manifest_changes_with_everything_known_about_a_row():
   def changed(array):
     array = array.copy()
     array[2] += 1
@@ -169,25 +167,25 @@ def test_the_manifest_changes_with_everything_known_of_a_row():
   assert row_store.manifest_hash(TABLE, list(CHECKSUMS)) == hashes[0]
 
 
-def test_the_manifest_is_of_the_values_not_of_their_types():
+def test_the_manifest_depends_on_values_not_on_their_types():
   wide = TABLE._replace(labels=TABLE.labels.astype(np.int64))
   want = row_store.manifest_hash(TABLE, CHECKSUMS)
   assert row_store.manifest_hash(wide, CHECKSUMS) == want
 
 
-def test_a_manifest_of_too_few_checksums_is_refused():
+def test_a_manifest_with_too_few_checksums_is_refused():
   with pytest.raises(ValueError):
     row_store.manifest_hash(TABLE, CHECKSUMS[:-1])
 
 
-def test_pictures_of_another_size_are_refused(cache):
+def test_images_of_another_size_are_refused(cache):
   build = lambda: (TABLE, np.zeros((N, S, S + 1, 3), np.uint8), CHECKSUMS)
   with pytest.raises(ValueError, match="row 0"):
     row_store.open_or_build("key", S, build)
   assert os.listdir(cache / "rows") == []
 
 
-def test_the_manifest_hash_is_what_sha256sum_says_of_the_text():
+def test_the_manifest_hash_is_the_sha256_of_the_text():
   text = row_store.manifest(TABLE, CHECKSUMS)
   assert text.splitlines()[1].split("\t") == [
     "d/1.png", "1", "0", "1", CHECKSUMS[1],

@@ -1,24 +1,20 @@
-"""Two processes see the batches that one sees."""
+"""Two processes see the same batches as one process."""
 
 import json
 import os
-import pathlib
 import socket
-import subprocess
-import sys
 
 import numpy as np
 
 from comen_jax import sharding
 from comen_jax.data import batches
-from comen_jax.data.dataset import Dataset
+from data.helpers import start_python, tiny_dataset
 
-ROOT = pathlib.Path(__file__).parents[2]
 N, BATCH, SEED = 50, 16, 3
 EPOCHS = (0, 1, 2)
 
-# What each of the two does; the last epoch is asked for first, as by a run
-# that resumes there.
+# The code of each process. It asks for the last epoch first, as a run does that
+# resumes there.
 CODE = """
 import json, sys
 sys.path.insert(0, "tests")
@@ -41,21 +37,16 @@ if number == "0":
 
 def dataset():
   rows = np.arange(N)
-  return Dataset(
-    name="tiny",
+  return tiny_dataset(
     images=np.tile(rows.astype(np.uint8)[:, None, None, None], (1, 2, 2, 3)),
-    labels=(rows % 10).astype(np.int32),
-    domains=np.zeros(N, np.int32),
-    splits=np.zeros(N, np.uint8),
-    class_names=tuple("0123456789"),
-    domain_names=("only",),
-    manifest="",
-    default_target="only",
+    labels=rows % 10,
+    domains=np.zeros(N),
+    splits=np.zeros(N),
   )
 
 
 def described(made, gather):
-  """Rows, classes, a pixel and the mask of each whole batch."""
+  """Lists rows, classes, one pixel and the mask of each global batch."""
   return [
     [gather(x) for x in (b.row, b.label, b.image[:, 0, 0, 0], b.mask)]
     for b in made
@@ -88,16 +79,13 @@ def test_one_and_two_processes_and_a_resumed_one_see_the_same_batches():
   with socket.socket() as s:
     s.bind(("127.0.0.1", 0))
     port = s.getsockname()[1]
-  flags = "--xla_force_host_platform_device_count=2"
-  environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+  flags = os.environ["XLA_FLAGS"]
+  flags += " --xla_force_host_platform_device_count=2"
   both = [
-    subprocess.Popen(
-      [sys.executable, "-c", CODE, str(port), str(number)],
-      cwd=ROOT,
-      env=environment,
-      stdout=subprocess.PIPE,
-      stderr=subprocess.PIPE,
-      text=True,
+    start_python(
+      ["-c", CODE, str(port), str(number)],
+      JAX_PLATFORMS="cpu",
+      XLA_FLAGS=flags,
     )
     for number in (0, 1)
   ]
@@ -113,6 +101,6 @@ def test_one_and_two_processes_and_a_resumed_one_see_the_same_batches():
   here = lambda x: np.asarray(x).tolist()
   for epoch in EPOCHS:
     assert found[str(epoch)] == epoch_of(epoch, here)
-    assert len(found[str(epoch)]) == 2  # Of 40 rows, batches of 16.
+    assert len(found[str(epoch)]) == 2  # 40 rows in batches of 16.
   assert found["eval"] == evaluation(here)
   assert found["0"] != found["1"]

@@ -1,4 +1,4 @@
-"""AlexNet against PyTorch's, and what it adds: norms, style, small pictures."""
+"""Compares AlexNet with PyTorch's; tests its norms and its smallest image."""
 
 import functools
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_resnet import SHARED, mixed_probs, photographs, relative
+from networks import SHARED, drawn, mixed_probs, photographs, relative
 
 from comen_jax.errors import UserError
 from comen_jax.nn import pretrained
@@ -17,21 +17,9 @@ WEIGHTS = SHARED / "weights" / "alexnet_imagenet_features.safetensors"
 
 
 @functools.cache
-def born(norm, num_classes=5):
-  """Variables drawn by numpy: compiling init would take long."""
-  model = AlexNet(num_classes, norm=norm)
-  init = functools.partial(model.init, train=False)
-  shapes = jax.eval_shape(init, jax.random.key(0), jnp.zeros((1, 64, 64, 3)))
-  rng = np.random.default_rng(1)
-
-  def draw(path, x):
-    name = path[-1].key
-    if name == "kernel":
-      fan_in = np.prod(x.shape[:-1])
-      return rng.normal(0, np.sqrt(2 / fan_in), x.shape).astype(np.float32)
-    return np.full(x.shape, name in ("scale", "var", "std"), np.float32)
-
-  return model, jax.tree_util.tree_map_with_path(draw, shapes)
+def network(norm):
+  model = AlexNet(5, norm=norm)
+  return model, drawn(model, jnp.zeros((1, 64, 64, 3)), train=False)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 3))
@@ -53,10 +41,10 @@ def test_random_alexnet_computes_what_pytorch_does(size, tmp_path):
   twin = twins.randomise(twins.AlexNet(5))
   images = photographs(2, size)
   features, logits = twins.run(twin, images)
-  model, variables = born("none")
+  model, variables = network("none")
   path = twins.save(twin, tmp_path / "twin.safetensors")
   variables, report = pretrained.load_with_report(path, variables, True)
-  assert not report.new and not report.left_over
+  assert not report.new and not report.unused
   got, _ = run(model, variables, images)
   assert relative(got.features, features) < 1e-4
   assert relative(got.logits, logits) < 1e-4
@@ -65,16 +53,19 @@ def test_random_alexnet_computes_what_pytorch_does(size, tmp_path):
 @pytest.mark.skipif(
   not WEIGHTS.exists(), reason=f"{WEIGHTS} is not there: no ImageNet weights"
 )
-def test_imagenet_convolutions_load_and_the_rest_is_told_to_be_new():
+def test_imagenet_convolutions_load_and_the_rest_is_reported_as_new():
   twins = pytest.importorskip("torchvision_twins")
   twin, missing = twins.load(twins.AlexNet(5), WEIGHTS)
   assert all(name.startswith("classifier") for name in missing)
-  model, variables = born("none")
+  model, variables = network("none")
   loaded, report = pretrained.load_with_report(WEIGHTS, variables)
-  assert len(report.loaded) == 10 and not report.left_over
-  assert "new: classifier_1, classifier_4, classifier_6" in report.summary()
+  assert len(report.loaded) == 10 and not report.unused
+  assert (
+    "newly initialised: classifier_1, classifier_4, classifier_6"
+    in report.summary()
+  )
   assert "classifier_1, classifier_4: they start at random" in report.warning()
-  # Both get our fc layers, so that all that the convolutions say is compared.
+  # Both networks get our fc layers, so that the convolutions are compared.
   ours = loaded["params"]
   tensors = twin.state_dict()
   for number in (1, 4, 6):
@@ -91,7 +82,7 @@ def test_imagenet_convolutions_load_and_the_rest_is_told_to_be_new():
 
 @pytest.mark.parametrize("norm", ["batch", "sdnorm"])
 def test_norms_stand_before_the_relus_of_fc6_and_fc7(norm):
-  model, variables = born(norm)
+  model, variables = network(norm)
   norms = {"norm6", "norm7"}
   assert norms <= variables["params"].keys()
   shape = (4096,) if norm == "batch" else (3, 4096)
@@ -100,14 +91,14 @@ def test_norms_stand_before_the_relus_of_fc6_and_fc7(norm):
   probs = mixed_probs(8) if norm == "sdnorm" else None
   outputs, state = run(model, variables, images, True, probs)
   assert outputs.style.shape == (8, 128)
-  # Half of what is normalised is below 0: about half of the features are 0.
+  # Half of the normalised values are negative: ReLU makes them 0.
   assert 0.4 < (outputs.features == 0).mean() < 0.6
   moved = state["batch_stats"]["norm7"]["var"]
   assert np.abs(moved - 1).max() > 0
 
 
 def test_dropout_is_of_training_only():
-  model, variables = born("none")
+  model, variables = network("none")
   images = photographs(2, 64)
   one, _ = run(model, variables, images, True, seed=0)
   other, _ = run(model, variables, images, True, seed=1)
@@ -118,7 +109,7 @@ def test_dropout_is_of_training_only():
 
 
 def test_bfloat16_computes_in_it_and_returns_float32():
-  model, variables = born("sdnorm")
+  model, variables = network("sdnorm")
   images = photographs(2, 64)
   full, _ = run(model, variables, images)
   half, state = run(model.clone(dtype=jnp.bfloat16), variables, images)
@@ -127,7 +118,7 @@ def test_bfloat16_computes_in_it_and_returns_float32():
   assert 0 < relative(half.logits, full.logits) < 0.1
 
 
-def test_pictures_that_are_too_small_are_one_line():
+def test_image_that_is_too_small_is_one_line():
   model = build("alexnet", num_classes=5, norm="none")
   with pytest.raises(UserError, match=r"image_size=62.*63 or more"):
     model.init(jax.random.key(0), jnp.zeros((1, 62, 62, 3)), train=False)

@@ -1,3 +1,5 @@
+"""Compares the digits network with linen's layers; tests F_d and dtypes."""
+
 import functools
 
 import flax.linen as nn
@@ -5,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from networks import drawn
 
 from comen_jax.nn.digits_cnn import DigitsCNN
 from comen_jax.nn.registry import build
@@ -18,10 +21,7 @@ def _setup(norm):
   model = build("digits_cnn", num_classes=5, norm=norm, num_domains=3)
   images = np.random.default_rng(0).normal(size=(12, SIZE, SIZE, 3))
   images = images.astype(np.float32)
-  variables = jax.jit(model.init, static_argnums=2)(
-    jax.random.key(1), images, True
-  )
-  return model, variables, images
+  return model, drawn(model, images, train=True), images
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -33,7 +33,7 @@ def _train(model, variables, images, domain_probs=None):
 
 @functools.partial(jax.jit, static_argnums=2)
 def _reference(variables, images, norm):
-  """The four blocks with linen's own layers, statistics of the batch."""
+  """Computes the four blocks with linen's layers and batch statistics."""
   params, x = variables["params"], images
   for i in range(1, 5):
     x = nn.Conv(64, (3, 3)).apply({"params": params[f"conv{i}"]}, x)
@@ -58,7 +58,7 @@ def test_agrees_with_linen_layers(norm):
   np.testing.assert_allclose(outputs.logits, logits, rtol=1e-3, atol=1e-3)
   assert outputs.domain_logits is None
 
-  # Given probabilities are nothing to a network without SDNorm.
+  # A network without SDNorm ignores given probabilities.
   probs = np.full((12, 3), 1 / 3, np.float32)
   same, _ = _train(model, variables, images, probs)
   np.testing.assert_array_equal(same.logits, outputs.logits)
@@ -135,17 +135,21 @@ def test_classification_trains_the_predictor_and_the_images_style():
   )
 
 
-def test_a_picture_of_32_gives_256_features_and_he_initialisation():
+def test_an_image_of_32_gives_256_features_and_he_initialisation():
   model = DigitsCNN(num_classes=10)
   images = jnp.zeros((2, 32, 32, 3))
   init = functools.partial(model.init_with_output, train=False)
   outputs, _ = jax.eval_shape(init, jax.random.key(0), images)
   assert outputs.features.shape == (2, 256)
   assert outputs.logits.shape == (2, 10)
-  _, variables, _ = _setup("batch")
-  kernel = variables["params"]["conv2"]["kernel"]
-  np.testing.assert_allclose(kernel.std(), np.sqrt(2 / 576), rtol=0.03)
-  assert not variables["params"]["conv2"]["bias"].any()
+
+  @jax.jit
+  def conv2(key):
+    return model.init(key, images, train=False)["params"]["conv2"]
+
+  born = conv2(jax.random.key(1))
+  np.testing.assert_allclose(born["kernel"].std(), np.sqrt(2 / 576), rtol=0.03)
+  assert not born["bias"].any()
 
 
 @pytest.mark.parametrize("norm", ["none", "batch", "sdnorm"])

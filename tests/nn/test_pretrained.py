@@ -1,4 +1,4 @@
-"""Files of weights: what loads, what is told, what is refused."""
+"""Tests which files of weights load, what is reported, what is refused."""
 
 import functools
 import subprocess
@@ -20,7 +20,7 @@ HUB = "hf://timm/resnet18.tv_in1k/model.safetensors"
 
 @functools.cache
 def variables_of(norm, num_classes=5):
-  """Variables that differ from the file's; compiling init would take long."""
+  """Draws variables that differ from the file's; compiling init is slow."""
   init = functools.partial(ResNet(num_classes, norm=norm).init, train=False)
   shapes = jax.eval_shape(init, jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
   rng = np.random.default_rng(1)
@@ -29,7 +29,7 @@ def variables_of(norm, num_classes=5):
 
 @functools.cache
 def arrays():
-  """Torchvision's names and shapes of ResNet-18 with 1,000 classes, random."""
+  """Draws arrays with torchvision's names and shapes for ResNet-18."""
   shapes = {"fc.weight": (1000, 512), "fc.bias": (1000,)}
 
   def conv(name, norm, *shape):
@@ -56,7 +56,10 @@ def arrays():
 
 @pytest.fixture
 def write(tmp_path):
-  """Writes `arrays()` with changes; None takes one out."""
+  """Returns a function that writes `arrays()` with changes.
+
+  A change to None leaves the array out.
+  """
 
   def write(name="weights.safetensors", **changes):
     changed = {n: a for n, a in (arrays() | changes).items() if a is not None}
@@ -92,9 +95,9 @@ def test_kernels_are_transposed_and_norms_copied_to_all_domains(write):
         got[m], want[f"layer2.0.downsample.1.{name}"]
       )
   assert len(report.loaded) == len(want) - 3
-  assert report.left_over == ("fc.bias", "fc.weight")
+  assert report.unused == ("fc.bias", "fc.weight")
   assert "fc/kernel" in report.new
-  # The classifier and F_d are as they were born.
+  # The classifier and F_d keep their initial values.
   for name in ("fc", "domain_predictor"):
     jax.tree.map(
       np.testing.assert_array_equal,
@@ -103,7 +106,7 @@ def test_kernels_are_transposed_and_norms_copied_to_all_domains(write):
     )
   summary = report.summary()
   assert "100 arrays" in summary and "\n" not in summary
-  assert "new: domain_predictor, fc; left over: fc" in summary
+  assert "newly initialised: domain_predictor, fc; unused: fc" in summary
   assert report.sha256[:12] in summary
   assert report.warning() == ""
 
@@ -146,11 +149,11 @@ def test_head_loads_when_asked_for(write):
     pretrained.load(path, variables_of("batch"), load_head=True)
 
 
-def test_missing_layers_are_told_by_name(write):
+def test_missing_layers_are_reported_by_name(write):
   path = write(**{"layer3.1.conv2.weight": None, "extra.weight": np.ones(3)})
   _, report = pretrained.load_with_report(path, variables_of("batch"))
   assert "layer3_1/conv2/kernel" in report.new
-  assert "extra.weight" in report.left_over
+  assert "extra.weight" in report.unused
   assert "layer3_1" in report.warning()
 
 
@@ -179,7 +182,7 @@ def test_weights_that_do_not_fit_are_one_line(write, changes, text):
   "name, content, text",
   [
     ("absent.safetensors", None, "does not exist"),
-    ("broken.safetensors", b"no weights", "is broken or no safetensors"),
+    ("broken.safetensors", b"no weights", "is broken or not a safetensors"),
     ("broken.npz", b"PK no weights", "broken"),
     ("pickle.npz", "pickle", "plain arrays"),
     ("weights.h5", b"", r"\.safetensors or \.npz"),
@@ -211,7 +214,7 @@ def test_hub_file_is_fetched_by_repository_and_name(write, monkeypatch):
   assert asked == [("timm/resnet18.tv_in1k", "model.safetensors")]
 
 
-def test_without_network_or_hub_the_way_by_hand_is_told(monkeypatch):
+def test_without_network_or_hub_the_error_gives_the_address(monkeypatch):
   address = "https://huggingface.co/timm/resnet18.tv_in1k/resolve/main/model.safetensors"
 
   def offline(*names):
@@ -254,10 +257,10 @@ def test_pth_is_converted_once_and_loads(tmp_path):
   assert len(report.loaded) == 100
 
 
-def test_conversion_that_cannot_be_is_one_line(tmp_path, monkeypatch):
+def test_conversion_that_fails_is_one_line(tmp_path, monkeypatch):
   torch = pytest.importorskip("torch", reason="torch is not installed")
   code = tmp_path / "code.pth"
-  torch.save({"x": subprocess.Popen}, code)  # Would run code where it could.
+  torch.save({"x": subprocess.Popen}, code)  # A pickle that could run code.
   tensor = tmp_path / "tensor.pth"
   torch.save(torch.ones(3), tensor)
   out = str(tmp_path / "out.safetensors")

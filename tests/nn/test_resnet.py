@@ -1,39 +1,23 @@
-"""ResNet against PyTorch's, and its SDNorm form against its BatchNorm form."""
+"""Compares ResNet with PyTorch's, and its SDNorm with its BatchNorm form."""
 
 import functools
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax.core import FrozenDict
+from networks import SHARED, drawn, mixed_probs, photographs, relative
 
 from comen_jax.nn import pretrained
 from comen_jax.nn.registry import build
 from comen_jax.nn.resnet import STYLE_AT, ResNet
 from comen_jax.nn.style import style_statistics
 
-SHARED = pathlib.Path(__file__).parents[3] / "shared"
 WEIGHTS = SHARED / "weights" / "resnet18_imagenet.safetensors"
 needs_weights = pytest.mark.skipif(
   not WEIGHTS.exists(), reason=f"{WEIGHTS} is not there: no ImageNet weights"
 )
-
-
-def photographs(count, size):
-  """Crops of scikit-learn's two photographs, normalised as ImageNet's."""
-  from sklearn.datasets import load_sample_image
-
-  pictures = [load_sample_image(n) for n in ("china.jpg", "flower.jpg")]
-  rng = np.random.default_rng(0)
-  crops = []
-  for i in range(count):
-    picture = pictures[i % 2]
-    y, x = (rng.integers(0, n - size) for n in picture.shape[:2])
-    crops.append(picture[y : y + size, x : x + size])
-  mean, std = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])
-  return ((np.stack(crops) / 255 - mean) / std).astype(np.float32)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -50,20 +34,11 @@ def train(model, variables, images, domain_probs=None):
 
 @functools.cache
 def born(model, size=32):
-  """Variables of its shapes, all zeros but for what loads."""
+  """Returns variables of zeros; a file of weights replaces them."""
   init = functools.partial(model.init, train=False)
   image = jnp.zeros((1, size, size, 3))
   shapes = jax.eval_shape(init, jax.random.key(0), image)
   return jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), shapes)
-
-
-def relative(got, want):
-  return np.abs(got - want).max() / np.abs(want).max()
-
-
-def mixed_probs(count, num_domains=3):
-  logits = np.random.default_rng(1).normal(size=(count, num_domains)) * 2
-  return np.asarray(jax.nn.softmax(logits), np.float32)
 
 
 @needs_weights
@@ -80,7 +55,7 @@ def test_imagenet_resnet18_computes_what_pytorch_does_with_any_domains():
     variables, report = pretrained.load_with_report(
       WEIGHTS, born(model), load_head=True
     )
-    assert not report.left_over
+    assert not report.unused
     assert all(n.startswith("domain_predictor") for n in report.new)
     got = evaluate(model, variables, images, probs)
     assert relative(got.features, features) < 1e-3
@@ -104,13 +79,14 @@ def test_random_resnet_computes_what_pytorch_does(depth, tmp_path):
 
 @functools.cache
 def _pair():
-  """BatchNorm and SDNorm ResNet-18 of the same weights, and pictures."""
-  batch, sdnorm = ResNet(5), ResNet(5, norm="sdnorm")
+  """Makes a BatchNorm and an SDNorm ResNet of the same weights, and images."""
+  batch = ResNet(5, depth=10)  # Shallow: compilation is the cost.
+  # At 0.15 of eight images a domain still has statistics of its own.
+  sdnorm = batch.clone(norm="sdnorm", sdnorm=FrozenDict(min_mass=1.0))
   images = photographs(8, 32)
-  init = functools.partial(sdnorm.init, train=False)
-  variables = jax.jit(init)(jax.random.key(0), images[:1])
+  variables = drawn(sdnorm, images[:1], train=False)
   rng = np.random.default_rng(2)
-  # Every branch of a norm alike, as after loading; not at its start.
+  # As after loading, all domains of a norm have the same random values.
   draw = {
     "scale": lambda n: rng.uniform(0.5, 1.5, n),
     "bias": lambda n: rng.normal(size=n) / 5,
@@ -121,7 +97,7 @@ def _pair():
   def redraw(path, leaf):
     name = path[-1].key
     if name not in draw or leaf.ndim == 1:
-      return np.asarray(leaf)
+      return leaf
     return np.tile(draw[name](leaf.shape[1]), (3, 1)).astype(np.float32)
 
   ours = jax.tree_util.tree_map_with_path(redraw, variables)
@@ -138,9 +114,8 @@ def _pair():
 
 @pytest.mark.parametrize("row", [(1 / 3, 1 / 3, 1 / 3), (0.6, 0.25, 0.15)])
 def test_equal_probabilities_train_sdnorm_as_batch_norm(row):
-  """Wherever every domain has the mass for statistics of its own."""
+  """Holds if every domain has enough mass for its own statistics."""
   (batch, plain), (sdnorm, ours), images = _pair()
-  sdnorm = sdnorm.clone(sdnorm=FrozenDict(min_mass=1.0))
   probs = np.tile(np.array(row, np.float32), (8, 1))
   want, expected = train(batch, plain, images)
   got, state = train(sdnorm, ours, images, probs)
@@ -156,7 +131,7 @@ def test_every_norm_after_the_stem_is_sdnorm_with_shortcuts():
   stats = born(ResNet(5, norm="sdnorm"))["batch_stats"]
   leaves = jax.tree_util.tree_leaves_with_path(stats)
   norms = {p[:-1] for p, _ in leaves if p[0].key != "domain_predictor"}
-  assert len(norms) == 20  # Of the stem, 16 in blocks, 3 on shortcuts.
+  assert len(norms) == 20  # One of the stem, 16 in blocks, 3 on shortcuts.
   assert all(
     leaf.ndim == 2 for p, leaf in leaves if p[0].key != "domain_predictor"
   )
@@ -172,9 +147,15 @@ def test_style_is_of_the_stems_raw_convolution():
     images, kernel, (2, 2), ((3, 3), (3, 3)),
     dimension_numbers=("NHWC", "HWIO", "NHWC"),
   )  # fmt: skip
-  got = evaluate(model, variables, images)
-  np.testing.assert_allclose(got.style, style_statistics(raw), atol=1e-4)
-  assert got.domain_logits.shape == (8, 3)
+
+  @jax.jit
+  def first_layers(variables, images):
+    outputs = model.apply(variables, images, False)
+    return outputs.style, outputs.domain_logits
+
+  style, domain_logits = first_layers(variables, images)
+  np.testing.assert_allclose(style, style_statistics(raw), atol=1e-4)
+  assert domain_logits.shape == (8, 3)
 
 
 @pytest.mark.parametrize("style_at", STYLE_AT)
@@ -189,7 +170,7 @@ def test_norms_before_the_style_are_plain(style_at):
   for stage in range(1, 5):
     shape = variables["batch_stats"][f"layer{stage}_1"]["bn1"]["mean"].shape
     assert len(shape) == (2 if stage > place else 1)
-  # What freezes the style: the stem's conv, or all up to the stage.
+  # To freeze the style, freeze the stem's conv or all layers up to the stage.
   assert model.style_layers[0] == "conv1"
   assert set(model.style_layers) <= variables["params"].keys()
   assert len(model.style_layers) == (1 if style_at == "stem" else 2 + 2 * place)
@@ -223,8 +204,10 @@ def test_bfloat16_computes_in_it_and_returns_float32(norm):
   pairs = dict(zip(("batch", "sdnorm"), _pair()))
   model, variables = pairs[norm]
   images = _pair()[2]
-  outputs, state = train(model.clone(dtype=jnp.bfloat16), variables, images)
-  full, _ = train(model, variables, images)
+  probs = mixed_probs(8) if norm == "sdnorm" else None
+  half = model.clone(dtype=jnp.bfloat16)
+  outputs, state = train(half, variables, images, probs)
+  full, _ = train(model, variables, images, probs)
   for leaf in jax.tree.leaves((outputs, state)):
     assert leaf.dtype == jnp.float32
   assert 0 < relative(outputs.logits, full.logits) < 0.2

@@ -1,3 +1,5 @@
+"""Compares SDNorm with the equations and with BatchNorm."""
+
 import functools
 
 import flax.linen as nn
@@ -6,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from networks import drawn
 
 from comen_jax.nn.sdnorm import SDNorm
 
@@ -20,7 +23,7 @@ def _probs(seed, B, M):
 
 
 def _variables(seed, M, C):
-  """Parameters and running statistics that are not at their start."""
+  """Draws parameters and running statistics."""
   scale, bias, mean, var = _normal(seed, 4, M, C)
   return {
     "params": {"scale": 1 + 0.3 * scale, "bias": bias},
@@ -39,12 +42,19 @@ def _eval(model, variables, z, p):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _init(model, z, p):
-  return model.init(jax.random.key(0), z, p, False)
+def _grads(model, variables, z, p):
+  """Differentiates a scalar of the output with respect to all inputs."""
+  loss = lambda *inputs: jnp.sin(_train(model, *inputs)[0]).sum()
+  return jax.grad(loss, (0, 1, 2))(variables, z, p)
+
+
+def _start(model, z, p):
+  """Returns the variables that init creates, without compiling it."""
+  return drawn(model, z, p, use_running_average=False)
 
 
 def _loop(variables, z, p, train, min_mass=2.0, momentum=0.9, epsilon=1e-5):
-  """Eq. 4 and 5 as printed, domain by domain, in float64."""
+  """Computes Eq. 4 and 5 as printed, domain by domain, in float64."""
   z, p = np.asarray(z, np.float64), np.asarray(p, np.float64)
   f64 = lambda tree: {k: np.array(v, np.float64) for k, v in tree.items()}
   params, stats = f64(variables["params"]), f64(variables["batch_stats"])
@@ -122,13 +132,13 @@ def test_one_domain_equals_batch_norm(shape):
   )
 
 
-# Twelve times 1/6, as rounded, may be less than the 2 images that it means.
+# Twelve times 1/6 may round to slightly less than 2 images.
 @pytest.mark.parametrize("B, M", [(16, 3), (12, 6)])
 def test_uniform_probabilities_equal_batch_norm_and_keep_branches_equal(B, M):
   z = _normal(0, B, 3, 3, 4) + 2
   p = np.full((B, M), (1 - 1e-6) / M, np.float32)
   model, theirs = SDNorm(M), nn.BatchNorm(momentum=0.9, epsilon=1e-5)
-  variables = _init(model, z, p)
+  variables = _start(model, z, p)
 
   def loss(params):
     y, state = _train(model, {**variables, "params": params}, z, p)
@@ -162,14 +172,16 @@ def test_a_domain_with_little_mass_uses_and_keeps_its_running_statistics(mass):
     np.testing.assert_array_equal(new[2], old[2])
     assert (new[:2] != old[:2]).all()
 
-  def loss(variables, z, p):
-    return jnp.sin(_train(model, variables, z, p)[0]).sum()
-
-  grads = jax.jit(jax.grad(loss, (0, 1, 2)))(variables, z, p)
-  assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(grads))
+  grads = _grads(model, variables, z, p)
+  assert all(np.isfinite(x).all() for x in jax.tree.leaves(grads))
   for value in grads[0]["batch_stats"].values():
     np.testing.assert_array_equal(value, np.zeros_like(value))
-  # A normalisation by constants: each image moves its own output only.
+
+
+def test_running_statistics_of_a_small_domain_are_constants():
+  """The only image of a domain depends on no other image."""
+  model, variables = SDNorm(3), _variables(2, 3, 4)
+  z = _normal(0, 8, 2, 2, 4)
   hard = np.eye(3, dtype=np.float32)[[2, 0, 0, 0, 1, 1, 1, 1]]
   first = lambda z: jnp.sin(_train(model, variables, z, hard)[0][0]).sum()
   moved = np.asarray(jax.jit(jax.grad(first))(z))
@@ -179,7 +191,7 @@ def test_a_domain_with_little_mass_uses_and_keeps_its_running_statistics(mass):
 def test_gradients_of_input_parameters_and_probabilities():
   model, variables = SDNorm(2), _variables(2, 2, 3)
   z = _normal(0, 8, 2, 2, 3)
-  p = _probs(1, 8, 2) * 0.5 + 0.25  # Both masses well above the least.
+  p = _probs(1, 8, 2) * 0.5 + 0.25  # Both masses are well above `min_mass`.
 
   def f(params, z, p):
     return _train(model, {**variables, "params": params}, z, p)[0]
@@ -193,7 +205,7 @@ def test_large_offset_is_normalised_to_unit_std(shape):
   z = 100 + 0.1 * _normal(0, *shape)
   p = _probs(1, shape[0], 3)
   model = SDNorm(3)
-  variables = _init(model, z, p)
+  variables = _start(model, z, p)
   y, state = _train(model, variables, z, p)
   axes = tuple(range(z.ndim - 1))
   want, stats = _loop(variables, z, p, train=True)
@@ -203,8 +215,8 @@ def test_large_offset_is_normalised_to_unit_std(shape):
   np.testing.assert_allclose(got, (stats["var"] - 0.9) / 0.1, atol=1e-5)
 
   seen = {
-    "mean": (stats["mean"] / 0.1).astype(np.float32),  # It came from 0,
-    "var": ((stats["var"] - 0.9) / 0.1).astype(np.float32),  # and this from 1.
+    "mean": (stats["mean"] / 0.1).astype(np.float32),  # Started at 0.
+    "var": ((stats["var"] - 0.9) / 0.1).astype(np.float32),  # Started at 1.
   }
   variables = {**variables, "batch_stats": seen}
   want, _ = _loop(variables, z, p, train=False)
@@ -215,7 +227,7 @@ def test_large_offset_is_normalised_to_unit_std(shape):
 def test_shared_affine_has_one_scale_and_bias():
   z, p = _normal(0, 8, 2, 2, 4), _probs(1, 8, 2)
   model = SDNorm(2, per_domain_affine=False)
-  variables = _init(model, z, p)
+  variables = _start(model, z, p)
   assert variables["params"]["scale"].shape == (4,)
   assert variables["params"]["bias"].shape == (4,)
   params = {"scale": np.arange(1.0, 5.0), "bias": np.arange(4.0)}
@@ -227,7 +239,8 @@ def test_shared_affine_has_one_scale_and_bias():
 
 def test_init_leaves_the_statistics_at_their_start():
   z, p = 5 + jnp.ones((8, 2, 2, 4)), _probs(1, 8, 2)
-  stats = _init(SDNorm(2), z, p)["batch_stats"]
+  init = jax.jit(SDNorm(2).init, static_argnums=3)
+  stats = init(jax.random.key(0), z, p, False)["batch_stats"]
   np.testing.assert_array_equal(stats["mean"], np.zeros((2, 4)))
   np.testing.assert_array_equal(stats["var"], np.ones((2, 4)))
 
@@ -250,7 +263,7 @@ def test_bfloat16_in_gives_bfloat16_out_and_float32_statistics():
 def test_no_intermediate_is_larger_than_the_input():
   z, p = np.ones((8, 6, 6, 4)), np.full((8, 5), 0.2)
   model, variables = SDNorm(5), _variables(0, 5, 4)
-  train = _train.__wrapped__  # Not jitted: its operations lie open.
+  train = _train.__wrapped__  # Not jitted, so that its operations show.
   loss = lambda z: train(model, variables, z, p)[0].sum()
   jaxpr = jax.make_jaxpr(jax.value_and_grad(loss))(z)
   sizes = [v.aval.size for e in _equations(jaxpr.jaxpr) for v in e.outvars]
@@ -258,7 +271,7 @@ def test_no_intermediate_is_larger_than_the_input():
 
 
 def _equations(jaxpr):
-  """All of them, those inside of others too."""
+  """Yields all equations, including nested ones."""
   for equation in jaxpr.eqns:
     yield equation
     for inner in jax.tree.leaves(list(equation.params.values())):

@@ -1,3 +1,5 @@
+"""Compares the style with a plain loop and F_d with its equations."""
+
 import functools
 
 import jax
@@ -5,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from networks import drawn
 
 from comen_jax.nn.style import DomainPredictor, style_statistics
 
@@ -45,15 +48,14 @@ def test_style_of_bfloat16_is_float32():
 def test_domain_predictor_standardises_and_never_writes():
   style = np.random.default_rng(0).normal(1, 3, (4, 6)).astype(np.float32)
   predictor = DomainPredictor(num_domains=3, hidden=5)
-  variables = jax.jit(predictor.init)(jax.random.key(1), style)
-  stats = variables["batch_stats"]
+  stats = jax.jit(predictor.init)(jax.random.key(1), style)["batch_stats"]
   np.testing.assert_array_equal(stats["mean"], np.zeros(6))
   np.testing.assert_array_equal(stats["std"], np.ones(6))
 
+  params = drawn(predictor, style)["params"]
   measured = {"mean": style.mean(0), "std": style.std(0) + 0.1}
   apply = jax.jit(functools.partial(predictor.apply, mutable=["batch_stats"]))
-  logits, state = apply({**variables, "batch_stats": measured}, style)
-  params = jax.tree.map(np.asarray, variables["params"])
+  logits, state = apply({"params": params, "batch_stats": measured}, style)
   first, second = params["Dense_0"], params["Dense_1"]
   x = (style - measured["mean"]) / measured["std"]
   x = np.maximum(x @ first["kernel"] + first["bias"], 0)

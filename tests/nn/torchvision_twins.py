@@ -1,4 +1,4 @@
-"""Torchvision's ResNet and AlexNet, written with torch.nn for comparison."""
+"""ResNet and AlexNet of torchvision, written with torch.nn to compare with."""
 
 import pytest
 
@@ -58,7 +58,7 @@ class ResNet(nn.Module):
     self.fc = nn.Linear(inputs, num_classes)
 
   def forward(self, x):
-    """-> features, logits."""
+    """Returns features and logits."""
     x = self.pool(torch.relu(self.bn1(self.conv1(x))))
     for stage in range(1, 5):
       x = getattr(self, f"layer{stage}")(x)
@@ -84,21 +84,21 @@ class AlexNet(nn.Module):
     )  # fmt: skip
 
   def forward(self, x):
-    """-> features (fc7), logits."""
+    """Returns features (fc7) and logits."""
     x = self.pool(self.features(x)).flatten(1)
     features = self.classifier[:6](x)
     return features, self.classifier[6](features)
 
 
 def run(model, images):
-  """numpy images [B, H, W, 3] in evaluation mode -> numpy features, logits."""
+  """Evaluates numpy images [B, H, W, 3]; returns numpy features and logits."""
   with torch.no_grad():
     x = torch.from_numpy(images.transpose(0, 3, 1, 2).copy())
     return [y.numpy() for y in model.eval()(x)]
 
 
 def randomise(model, seed=0):
-  """Norm statistics away from their start; activations of order 1."""
+  """Draws weights and norm statistics that give activations of order 1."""
   generator = torch.Generator().manual_seed(seed)
   uniform = lambda t, low, high: t.uniform_(low, high, generator=generator)
   with torch.no_grad():
@@ -115,7 +115,7 @@ def randomise(model, seed=0):
 
 
 def save(model, path):
-  """As .safetensors, float32."""
+  """Saves a model as .safetensors, float32; returns the path."""
   import safetensors.numpy
 
   arrays = {k: v.numpy().copy() for k, v in model.state_dict().items()}
@@ -124,7 +124,7 @@ def save(model, path):
 
 
 def load(model, path):
-  """A .safetensors into `model` -> model, names that the file lacks."""
+  """Loads a .safetensors; returns the model and the names it lacks."""
   import safetensors.numpy
 
   arrays = safetensors.numpy.load_file(path)

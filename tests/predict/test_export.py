@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 
+import commands
 import jax
 import jax.export
 import numpy as np
@@ -28,14 +29,14 @@ def exported(tmp_path_factory):
   rows = np.arange(7) * 30
   paths = save_rows(experiment, rows, folder / "pictures")
   before = fingerprint(folder / "run")
-  done = subprocess.run(
-    [sys.executable, "-m", "comen_jax.predict", "--run", folder / "run",
-     "--export", folder / "model.stablehlo", "--json", *paths],
-    cwd=ROOT, text=True, capture_output=True, check=True,
+  code, out, err = commands.run(
+    "comen_jax.predict", "--run", folder / "run",
+    "--export", folder / "model.stablehlo", "--json", *paths,
   )  # fmt: skip
-  assert done.stderr.startswith("wrote ")
+  assert code == 0, err
+  assert err.startswith("wrote ")
   assert fingerprint(folder / "run") == before
-  (folder / "predictions.json").write_text(done.stdout)
+  (folder / "predictions.json").write_text(out)
   return folder, experiment.dataset.images[rows]
 
 
@@ -54,14 +55,14 @@ def test_artefact_gives_the_probabilities_of_predict(exported, batch):
     np.testing.assert_allclose(found[name], expected, atol=1e-5)
 
 
-def test_example_of_the_readme_runs_without_comen_jax(exported, tmp_path):
+def test_example_of_the_docs_runs_without_comen_jax(exported, tmp_path):
   folder, _ = exported
-  text = (ROOT / "README.md").read_text()
+  text = (ROOT / "docs" / "predict.md").read_text()
   block = re.search(r"^    import json, jax.*?(?=^\S)", text, re.M | re.S)[0]
   example = textwrap.dedent(block)
   for name in ("model.stablehlo", "model.stablehlo.json"):
     (tmp_path / name).symlink_to(folder / name)
-  (tmp_path / "picture.jpg").symlink_to(folder / "pictures" / "003.png")
+  (tmp_path / "image.jpg").symlink_to(folder / "pictures" / "003.png")
   # First on the path: whoever imports comen_jax gets this.
   (tmp_path / "comen_jax.py").write_text("raise ImportError('comen_jax')")
   check = "import sys; assert 'comen_jax' not in sys.modules\n"

@@ -1,4 +1,4 @@
-"""What a command line may name, and which pictures that is."""
+"""Which pictures the arguments of a command line mean."""
 
 import io
 import os
@@ -11,7 +11,7 @@ from comen_jax.predict import paths
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-  """photos/{b.PNG,notes.txt,.hidden.png,a/{2,10}.jpg}, as the cwd sees it."""
+  """Makes photos/{b.PNG,notes.txt,.hidden.png,a/{2,10}.jpg} in the cwd."""
   monkeypatch.chdir(tmp_path)
   (tmp_path / "photos" / "a").mkdir(parents=True)
   for name in ("b.PNG", "notes.txt", ".hidden.png", "a/2.jpg", "a/10.jpg"):

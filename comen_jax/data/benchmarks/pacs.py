@@ -97,11 +97,13 @@ def _read_lists(
           continue
         if name not in known:
           raise UserError(
-            f"{source.path}: {path}:{number} names {name}, which is missing"
+            f"{source.path}: {path}:{number} names {name}, which is missing:"
+            " get the published file again, or remove the line"
           )
         if name in splits:
           raise UserError(
-            f"{source.path}: {path}:{number} names {name} a second time"
+            f"{source.path}: {path}:{number} names {name} a second time:"
+            " remove one line"
           )
         splits[name] = split
   return splits

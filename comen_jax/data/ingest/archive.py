@@ -123,14 +123,17 @@ class Archive:
       if any(map(is_hidden, parts)):
         continue
       parents = parts if name.endswith("/") else parts[:-1]
-      self.folders.update(
-        "/".join(parents[: i + 1]) for i in range(len(parents))
-      )
+      if "/".join(parents) not in self.folders:
+        self.folders.update(
+          "/".join(parents[: i + 1]) for i in range(len(parents))
+        )
       if not name.endswith("/"):
         yield "/".join(parts), info
 
   def _check(self, name: str) -> None:
     """Refuses names that do not fit on one line of a UTF-8 manifest."""
+    if name.isprintable():  # The usual case; the rest is slow.
+      return
     try:
       name.encode()
       bad = any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)

@@ -1,37 +1,33 @@
-"""Counts of images, beside the published ones."""
+"""Counts of images, compared with the published counts."""
 
 import numpy as np
 import pytest
 
 from comen_jax.data.benchmarks import BENCHMARKS, counts
-from comen_jax.data.dataset import Dataset
+from data.helpers import tiny_dataset
 
 
 def tiny(cells):
-  """A data set of as many pictures as [domain, class, split] says."""
+  """A data set with `cells[domain, class, split]` images."""
   rows = [i for i, n in np.ndenumerate(cells) for _ in range(n)]
   domains, labels, splits = np.array(rows).T
-  return Dataset(
-    name="tiny",
-    images=np.zeros((len(rows), 1, 1, 3), np.uint8),
-    labels=labels.astype(np.int32),
-    domains=domains.astype(np.int32),
-    splits=splits.astype(np.uint8),
+  return tiny_dataset(
+    labels,
+    domains,
+    splits,
     class_names=("cat", "dog"),
     domain_names=("photo", "sketch"),
-    manifest="",
-    default_target="photo",
   )
 
 
 CELLS = np.array([[[3, 1], [4, 2]], [[5, 1], [6, 2]]])
 
 
-def test_counts_are_of_every_cell():
+def test_every_cell_is_counted():
   np.testing.assert_array_equal(counts.count(tiny(CELLS)), CELLS)
 
 
-def test_the_table_says_that_all_is_as_published():
+def test_the_table_says_that_all_counts_are_as_published():
   text = counts.report(
     tiny(CELLS),
     {"photo": (7, 3), "sketch": 14},
@@ -39,10 +35,10 @@ def test_the_table_says_that_all_is_as_published():
   )
   assert "3/1" in text
   assert "*" not in text
-  assert "All counts are the published ones" in text
+  assert "All counts equal the published ones" in text
 
 
-def test_the_table_says_what_differs():
+def test_the_table_marks_what_differs():
   text = counts.report(
     tiny(CELLS),
     {"photo": (6, 4), "sketch": 15},
@@ -61,7 +57,7 @@ def test_the_table_says_what_differs():
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_published_counts_agree_with_themselves(name):
+def test_published_counts_are_consistent(name):
   spec = BENCHMARKS[name]
   both = lambda count: sum(count) if isinstance(count, tuple) else count
   assert set(spec.published_domains) == set(spec.domains)

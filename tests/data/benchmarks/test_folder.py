@@ -1,4 +1,4 @@
-"""Anyone's own pictures in folders."""
+"""A user's own images, in folders."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def names(tops, classes=("cat", "dog"), count=5):
   ]
 
 
-def test_domains_and_classes_are_the_folders_names(tmp_path):
+def test_domains_and_classes_are_the_names_of_the_folders(tmp_path):
   root = draw(tmp_path / "mine", names(["b", "a", "c"]))
   prepared = prepare(root)
   dataset = prepared.dataset
@@ -43,7 +43,7 @@ def test_domains_and_classes_are_the_folders_names(tmp_path):
   assert "validation" in dataset.notice
 
 
-def test_the_target_must_be_named_and_the_domains_are_listed(tmp_path):
+def test_without_a_target_the_error_lists_the_domains(tmp_path):
   dataset = prepare(draw(tmp_path, names("abc"))).dataset
   with pytest.raises(UserError, match=r"target is empty.* a, b, c"):
     leave_one_out(dataset, "")
@@ -51,7 +51,7 @@ def test_the_target_must_be_named_and_the_domains_are_listed(tmp_path):
   assert split.sources == ("a", "c")
 
 
-def test_without_domains_train_is_the_one_source_and_test_the_target(tmp_path):
+def test_without_domains_train_is_the_source_and_test_the_target(tmp_path):
   dataset = prepare(draw(tmp_path, names(["train", "test"]))).dataset
   split = leave_one_out(dataset, "")
   assert (split.sources, split.target) == (("train",), "test")
@@ -61,7 +61,7 @@ def test_without_domains_train_is_the_one_source_and_test_the_target(tmp_path):
   assert set(dataset.domains[split.train_rows]) == {0}
 
 
-def test_without_domains_nothing_is_said_of_true_domains(tmp_path):
+def test_without_domains_no_true_domain_is_measured(tmp_path):
   dataset = prepare(draw(tmp_path, names(["train", "test"]))).dataset
   rows = leave_one_out(dataset, "").train_rows
   probs = np.eye(2)[np.arange(len(rows)) % 2]
@@ -72,7 +72,7 @@ def test_without_domains_nothing_is_said_of_true_domains(tmp_path):
   assert "nmi_class" in found
 
 
-def test_a_val_folder_beside_train_and_test_is_for_validation(tmp_path):
+def test_a_val_folder_beside_train_and_test_is_the_validation_split(tmp_path):
   prepared = prepare(draw(tmp_path, names(["train", "val", "test"])))
   split = leave_one_out(prepared.dataset, "")
   rows = list(rows_of(prepared))
@@ -87,7 +87,7 @@ def test_a_train_folder_among_other_domains_is_a_domain(tmp_path):
   assert dataset.default_target == ""
 
 
-def test_spaces_and_letters_of_any_script_are_names(tmp_path):
+def test_names_may_have_spaces_and_letters_of_any_script(tmp_path):
   tops, classes = ["Öl auf Leinwand", "写真 1"], ["Käse 🧀", "пёс", "a'b\"c"]
   root = draw(tmp_path / "meine Bilder ü", names(tops, classes))
   dataset = prepare(root).dataset
@@ -96,25 +96,25 @@ def test_spaces_and_letters_of_any_script_are_names(tmp_path):
   assert len(dataset.images) == 30
 
 
-def test_a_class_missing_from_one_domain_is_said(tmp_path):
+def test_the_notice_names_a_class_missing_from_one_domain(tmp_path):
   draw(tmp_path, names("ab"))
   draw(tmp_path, names("c", ["cat"]))
   (tmp_path / "c/dog").mkdir()
   dataset = prepare(tmp_path).dataset
-  assert "no pictures of dog in c" in dataset.notice
+  assert "no images of dog in c" in dataset.notice
   assert "\n" not in dataset.notice
 
 
-def test_a_class_without_any_picture_is_named(tmp_path, cache):
+def test_the_error_names_a_class_without_images(tmp_path, cache):
   draw(tmp_path, names("ab"))
   (tmp_path / "a/zebra").mkdir()
   (tmp_path / "a/zebra/Thumbs.db").write_text("")
-  with pytest.raises(UserError, match="class zebra has no pictures"):
+  with pytest.raises(UserError, match="class zebra has no images"):
     prepare(tmp_path)
   assert nothing_half_done(cache)
 
 
-def test_files_that_are_no_pictures_are_left_out_and_said(tmp_path):
+def test_the_notice_counts_files_that_are_not_images(tmp_path):
   draw(tmp_path, names("ab"))
   (tmp_path / "README.md").write_text("hello")
   (tmp_path / "a/cat/.DS_Store").write_text("")
@@ -125,15 +125,15 @@ def test_files_that_are_no_pictures_are_left_out_and_said(tmp_path):
   assert "a/cat/photo.heic" in dataset.notice
 
 
-def test_a_domain_without_any_picture_is_named(tmp_path):
+def test_the_error_names_a_domain_without_images(tmp_path):
   draw(tmp_path, names("ab"))
   (tmp_path / "c/dog").mkdir(parents=True)
-  (tmp_path / "notes").mkdir()  # No folders inside: no domain.
-  with pytest.raises(UserError, match="domain c has no pictures"):
+  (tmp_path / "notes").mkdir()  # Has no folders inside, so it is no domain.
+  with pytest.raises(UserError, match="domain c has no images"):
     prepare(tmp_path)
 
 
-def test_a_cache_inside_the_data_is_no_part_of_them(tmp_path, cache):
+def test_a_cache_inside_the_data_is_not_data(tmp_path, cache):
   assert cache.parent == tmp_path
   draw(tmp_path, names("ab"))
   first = prepare(tmp_path)
@@ -141,19 +141,19 @@ def test_a_cache_inside_the_data_is_no_part_of_them(tmp_path, cache):
 
 
 BAD = {
-  "pictures in no class": (["a/1.png", "b/2.png"], r"a/1\.png"),
-  "pictures in no folder": ([*names("ab"), "x.png"], r"x\.png"),
-  "pictures too deep": ([*names("ab"), "a/cat/more/1.png"], r"more/1\.png"),
-  "one domain": (names("a"), "one domain only, a"),
-  "one class": (names("ab", ["cat"]), "one class only, cat"),
-  "no pictures": ([], "holds no pictures"),
+  "images in no class": (["a/1.png", "b/2.png"], r"a/1\.png"),
+  "images in no folder": ([*names("ab"), "x.png"], r"x\.png"),
+  "images too deep": ([*names("ab"), "a/cat/more/1.png"], r"more/1\.png"),
+  "one domain": (names("a"), "only one domain, a"),
+  "one class": (names("ab", ["cat"]), "only one class, cat"),
+  "no images": ([], "holds no images"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_folders_that_cannot_be_a_data_set_are_told_why(tmp_path, cache, case):
-  pictures, message = BAD[case]
-  root = draw(tmp_path / "mine", pictures)
+def test_the_error_says_why_folders_are_no_data_set(tmp_path, cache, case):
+  images, message = BAD[case]
+  root = draw(tmp_path / "mine", images)
   root.mkdir(exist_ok=True)
   with pytest.raises(UserError, match=message) as error:
     prepare(root)
@@ -162,15 +162,9 @@ def test_folders_that_cannot_be_a_data_set_are_told_why(tmp_path, cache, case):
   assert nothing_half_done(cache)
 
 
-@pytest.mark.parametrize("data_dir", ["", "/no/such/folder"])
-def test_no_folder_is_told_what_belongs_there(data_dir):
-  with pytest.raises(UserError, match=r"<domain>/<class>/<picture>"):
-    registry.load("folder", data_dir, 8)
-
-
-def test_a_picture_that_is_none_is_named(tmp_path, cache):
+def test_the_error_names_a_file_that_is_not_an_image(tmp_path, cache):
   draw(tmp_path, names("ab"))
-  (tmp_path / "b/dog/3.png").write_text("no picture")
+  (tmp_path / "b/dog/3.png").write_text("no image")
   with pytest.raises(UserError, match=r"b/dog/3\.png does not decode") as error:
     prepare(tmp_path)
   assert str(tmp_path) in str(error.value)

@@ -1,11 +1,11 @@
-"""Office-Home in its layouts, with all 65 classes."""
+"""Office-Home in its three layouts, with all 65 classes."""
 
 import pytest
 
 from comen_jax.data import registry
 from comen_jax.data.benchmarks import office_home
 from comen_jax.errors import UserError
-from data.helpers import draw, nothing_half_done, rows_of, zipped
+from data.helpers import cache_at, draw, nothing_half_done, rows_of, zipped
 
 CLASSES = office_home.BENCHMARK.classes
 DOMAINS = {
@@ -36,13 +36,18 @@ def prepare(folder):
   return registry.load_prepared("office_home", str(folder), 4)
 
 
-def test_there_are_65_classes():
+@pytest.fixture(scope="module")
+def prepared(original, tmp_path_factory):
+  with cache_at(tmp_path_factory.mktemp("cache")):
+    return prepare(original)
+
+
+def test_there_are_65_sorted_classes():
   assert len(set(CLASSES)) == 65
   assert sorted(CLASSES) == list(CLASSES)
 
 
-def test_the_original_layout_has_no_split_so_one_is_drawn(original):
-  prepared = prepare(original)
+def test_the_original_layout_has_no_split_so_one_is_drawn(prepared):
   rows = rows_of(prepared)
   assert len(rows) == 4 * 65 * 2
   for name, (label, domain, _) in rows.items():
@@ -53,8 +58,10 @@ def test_the_original_layout_has_no_split_so_one_is_drawn(original):
   assert "no published split" in prepared.dataset.notice
 
 
-def test_domainbeds_folder_and_zip_are_the_same_data(original, tmp_path):
-  want = prepare(original).dataset.manifest
+def test_domainbeds_folder_and_zip_give_the_same_data(
+  original, prepared, tmp_path
+):
+  want = prepared.dataset.manifest
   (tmp_path / "domainbed").mkdir()
   link = tmp_path / "domainbed/office_home"
   link.symlink_to(original / "OfficeHomeDataset_10072016")
@@ -82,7 +89,7 @@ def test_dassls_layout_keeps_its_published_split(tmp_path):
   assert prepared.dataset.notice == ""
 
 
-def test_a_folder_that_is_no_class_is_named(tmp_path, cache):
+def test_the_error_names_a_folder_that_is_not_a_class(tmp_path, cache):
   draw(tmp_path / "office_home", ["Art/Bed/1.jpg", "Art/Beds/1.jpg"])
   with pytest.raises(UserError, match=r"Art/Beds/1\.jpg.*'Beds'.*65"):
     prepare(tmp_path)

@@ -1,4 +1,4 @@
-"""PACS in its layouts, and lists that cannot be right."""
+"""PACS in its layouts, and wrong lists."""
 
 import shutil
 
@@ -30,7 +30,7 @@ def write_lists(root):
       folder, kind, file = name.split("/")
       if folder == domain:
         line = f"{name} {CLASSES.index(kind) + 1}\n"
-        # 2.png, the last, is for validation.
+        # 2.png, the last one, is for validation.
         lines["crossval" if file == "2.png" else "train"].append(line)
         lines["test"].append(line)
     for split, text in lines.items():
@@ -39,7 +39,7 @@ def write_lists(root):
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
-  """As Dassl packs it."""
+  """Dassl's layout."""
   root = tmp_path_factory.mktemp("pacs")
   draw(root / "pacs/images", NAMES)
   write_lists(root / "pacs/splits")
@@ -62,7 +62,7 @@ def edit(folder, name, old, new):
   place.write_text(text.replace(old, new, 1))
 
 
-def test_rows_are_what_names_and_lists_say(folder):
+def test_rows_follow_names_and_lists(folder):
   prepared = prepare(folder)
   rows = rows_of(prepared)
   assert list(rows) == sorted(NAMES)
@@ -72,20 +72,20 @@ def test_rows_are_what_names_and_lists_say(folder):
   assert prepared.dataset.notice == ""
 
 
-def test_all_layouts_are_the_same_data(folder, tmp_path):
+def test_all_layouts_give_the_same_data(folder, tmp_path):
   want = prepare(folder).dataset.manifest
   zipped(folder / "pacs", tmp_path / "zip/PACS.zip")
   # The original release: kfold/, and the lists beside the images.
   shutil.copytree(folder / "pacs/images", tmp_path / "original/PACS/kfold")
   write_lists(tmp_path / "original/PACS/kfold")
-  # And in a folder of their own, whatever its name.
+  # The lists may also be in a folder with any name.
   shutil.copytree(folder / "pacs/images", tmp_path / "other/PACS")
   write_lists(tmp_path / "other/PACS/Train val splits and h5py files pre-read")
   for layout in ("zip", "original", "other"):
     assert prepare(tmp_path / layout).dataset.manifest == want, layout
 
 
-def test_without_lists_a_split_is_drawn_and_said(folder, tmp_path):
+def test_without_lists_a_split_is_drawn_with_a_notice(folder, tmp_path):
   shutil.copytree(folder / "pacs/images", tmp_path / "domainbed/PACS")
   prepared = prepare(tmp_path / "domainbed")
   assert "kfold" in prepared.dataset.notice
@@ -101,8 +101,8 @@ BAD = {
   "label 8 is out of range": ("photo/dog/0.png 1", "photo/dog/0.png 8"),
   "label of another class": ("photo/dog/0.png 1", "photo/dog/0.png 2"),
   "no label": ("photo/dog/0.png 1", "photo/dog/0.png"),
-  "a file that is not there": ("photo/dog/0.png 1", "photo/dog/9.png 1"),
-  "a class that is none": ("photo/dog/0.png 1", "photo/cat/0.png 1"),
+  "a missing file": ("photo/dog/0.png 1", "photo/dog/9.png 1"),
+  "an unknown class": ("photo/dog/0.png 1", "photo/cat/0.png 1"),
   "another domain": ("photo/dog/0.png 1", "sketch/dog/0.png 1"),
   "a file named twice": ("photo/dog/0.png 1", "photo/dog/1.png 1"),
   "a validation file": ("photo/dog/0.png 1", "photo/dog/2.png 1"),
@@ -110,7 +110,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_wrong_line_of_a_list_is_named(folder, cache, case):
+def test_the_error_names_a_wrong_line_of_a_list(folder, cache, case):
   old, new = BAD[case]
   edit(folder, "photo_train_kfold.txt", old, new)
   with pytest.raises(UserError, match=r"photo_\w+_kfold.txt:\d") as error:
@@ -129,26 +129,26 @@ def test_labels_that_start_at_0_are_refused(folder):
     prepare(folder)
 
 
-def test_a_missing_list_among_others_is_named(folder):
+def test_the_error_names_a_missing_list(folder):
   (folder / "pacs/splits/cartoon_crossval_kfold.txt").unlink()
   with pytest.raises(UserError, match=r"no cartoon_crossval_kfold\.txt"):
     prepare(folder)
 
 
-def test_pictures_in_no_list_are_left_out_and_said(folder):
+def test_images_in_no_list_are_left_out_with_a_notice(folder):
   draw(folder / "pacs/images", ["photo/dog/new.png"])
   prepared = prepare(folder)
   assert len(prepared.dataset.images) == len(NAMES)
   assert "photo/dog/new.png" in prepared.dataset.notice
 
 
-def test_two_copies_of_a_picture_are_refused(folder):
+def test_two_copies_of_an_image_are_refused(folder):
   draw(folder / "pacs/copy", ["photo/dog/0.png"])
   with pytest.raises(UserError, match=r"photo/dog/0\.png twice"):
     prepare(folder)
 
 
-def test_the_picture_that_dassl_skips_is_used_if_it_decodes(folder):
+def test_the_image_that_dassl_skips_is_used_if_it_decodes(folder):
   name = "sketch/dog/n02103406_4068-1.png"
   draw(folder / "pacs/images", [name])
   edit(folder, "sketch_train_kfold.txt", "", f"{name} 1\n")
@@ -161,7 +161,7 @@ def test_the_picture_that_dassl_skips_is_used_if_it_decodes(folder):
   assert "left out" in prepared.dataset.notice
 
 
-def test_a_class_missing_from_one_domain_is_named(folder, cache):
+def test_the_error_names_a_class_missing_from_one_domain(folder, cache):
   shutil.rmtree(folder / "pacs/images/photo/horse")
   shutil.rmtree(folder / "pacs/splits")
   with pytest.raises(UserError, match="class horse in domain photo"):

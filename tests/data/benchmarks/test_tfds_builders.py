@@ -10,7 +10,7 @@ from comen_jax.data.benchmarks import BENCHMARKS, tfds_builders
 from data.helpers import rows_of
 
 
-def test_prepared_data_are_a_tfds_data_set(tiny_digits_dg, cache):
+def test_prepared_files_are_a_tfds_data_set(tiny_digits_dg, cache):
   found = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
   builder = tfds_builders.BUILDERS["digits_dg"](
     data_dir=str(found.folder / "tfds"), file_format="array_record"

@@ -1,4 +1,4 @@
-"""Folders and zips, sound and unsound."""
+"""Folders and zips, whole and damaged."""
 
 import os
 import zipfile
@@ -69,11 +69,11 @@ def test_an_entry_that_points_outside_is_refused(tmp_path, name):
   assert str(place) in str(error.value)
 
 
-def test_names_packed_on_windows_or_without_saying_utf_8_are_read(tmp_path):
+def test_names_packed_on_windows_or_without_utf_8_flag_are_read(tmp_path):
   place = packed(tmp_path / "x.zip", ["a\\b.png", "Käse.png"])
   data = bytearray(place.read_bytes())
-  entry = data.rindex(b"PK\1\2")  # In the directory at the end.
-  assert data[entry + 9] == 8  # The flag that says UTF-8.
+  entry = data.rindex(b"PK\1\2")  # In the directory at the end of the zip.
+  assert data[entry + 9] == 8  # The UTF-8 flag.
   data[entry + 9] = 0
   place.write_bytes(data)
   assert archive.Archive(place).names == ["Käse.png", "a/b.png"]
@@ -89,9 +89,9 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["nowhere.png", "1.png"])
-def test_a_link_to_nothing_is_named(tmp_path, target):
+def test_the_error_names_a_link_that_leads_nowhere(tmp_path, target):
   (tmp_path / "x").mkdir()
-  (tmp_path / "x/1.png").symlink_to(target)  # The second one: to itself.
+  (tmp_path / "x/1.png").symlink_to(target)  # The second link leads to itself.
   with pytest.raises(UserError, match=r"x/1\.png cannot be read"):
     archive.Archive(tmp_path / "x")
 
@@ -106,7 +106,7 @@ def test_names_that_a_manifest_cannot_hold_are_refused(tmp_path, name):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_or_folder_is_named(tmp_path):
+def test_the_error_names_an_unreadable_file_or_folder(tmp_path):
   root = folder(tmp_path / "x", ["a/1.png", "b/2.png"])
   (root / "a/1.png").chmod(0)
   with pytest.raises(UserError, match=r"a/1\.png cannot be read"):
@@ -117,7 +117,7 @@ def test_an_unreadable_file_or_folder_is_named(tmp_path):
   (root / "b").chmod(0o700)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_the_error_names_a_file_that_was_removed(tmp_path):
   root = folder(tmp_path / "x", ["a/1.png"])
   source = archive.Archive(root)
   (root / "a/1.png").unlink()
@@ -125,13 +125,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     source.read("a/1.png")
 
 
-def test_a_file_that_is_no_zip_is_named(tmp_path):
+def test_the_error_names_a_file_that_is_not_a_zip(tmp_path):
   (tmp_path / "x.zip").write_text("<html>Quota exceeded</html>")
-  with pytest.raises(UserError, match=r"x\.zip is not a whole zip"):
+  with pytest.raises(UserError, match=r"x\.zip is not a complete zip"):
     archive.find(str(tmp_path), ["x"], "")
 
 
-def test_a_zip_with_any_byte_changed_is_read_or_named(tmp_path):
+def test_a_zip_with_any_byte_changed_is_read_or_named_in_the_error(tmp_path):
   whole = packed(tmp_path / "x.zip", ["ü/1.png", "b/2.png"]).read_bytes()
   (tmp_path / "x.zip").unlink()
   rng = np.random.default_rng(0)
@@ -149,7 +149,7 @@ def test_a_zip_with_any_byte_changed_is_read_or_named(tmp_path):
       assert "\n" not in str(e)
 
 
-def test_folders_come_before_zips_and_capitals_do_not_matter(tmp_path):
+def test_folders_come_before_zips_and_case_does_not_matter(tmp_path):
   packed(tmp_path / "X.zip", ["a.png"])
   find = lambda: archive.find(str(tmp_path), ["x", "other"], "").path
   assert find() == tmp_path / "X.zip"

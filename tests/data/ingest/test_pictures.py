@@ -1,4 +1,4 @@
-"""Pictures of every kind become squares of RGB, or are named."""
+"""Images of every kind become squares of RGB, or an error names them."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def test_grey_has_three_equal_channels():
   np.testing.assert_array_equal(got, np.repeat(array[..., None], 3, axis=2))
 
 
-def test_black_and_white_is_black_and_white():
+def test_one_bit_pixels_become_black_and_white():
   array = pixels(8, 8) > 127
   got = decode(encoded(Image.fromarray(array)), 8, "x")
   np.testing.assert_array_equal(got[..., 1], array * np.uint8(255))
@@ -42,7 +42,7 @@ def test_16_bits_are_scaled_not_clipped(form):
   np.testing.assert_array_equal(got[..., 2], array // 256)
 
 
-def test_a_transparent_picture_lies_on_white():
+def test_a_transparent_image_has_a_white_background():
   array = np.zeros((8, 8, 4), np.uint8)
   array[:4] = (200, 0, 0, 255)
   array[4:, :4] = (0, 0, 0, 128)
@@ -52,7 +52,7 @@ def test_a_transparent_picture_lies_on_white():
   np.testing.assert_array_equal(got[4, 4], (255, 255, 255))
 
 
-def test_grey_with_transparency_lies_on_white():
+def test_a_transparent_grey_image_has_a_white_background():
   array = np.zeros((8, 8, 2), np.uint8)
   array[:4, :, 1] = 255
   got = decode(encoded(Image.fromarray(array, "LA")), 8, "x")
@@ -61,27 +61,27 @@ def test_grey_with_transparency_lies_on_white():
 
 
 def test_a_palette_is_looked_up():
-  picture = Image.fromarray(pixels(8, 8, 3)).quantize(16)
-  want = np.asarray(picture.convert("RGB"))
-  np.testing.assert_array_equal(decode(encoded(picture), 8, "x"), want)
-  clear = encoded(picture, transparency=picture.getpixel((0, 0)))
+  image = Image.fromarray(pixels(8, 8, 3)).quantize(16)
+  want = np.asarray(image.convert("RGB"))
+  np.testing.assert_array_equal(decode(encoded(image), 8, "x"), want)
+  clear = encoded(image, transparency=image.getpixel((0, 0)))
   np.testing.assert_array_equal(decode(clear, 8, "x")[0, 0], (255, 255, 255))
 
 
-def test_a_palette_with_a_table_of_transparency_makes_no_warning():
-  picture = Image.fromarray(pixels(8, 8, 3)).quantize(4)
-  clear = encoded(picture, transparency=bytes([0, 255, 255, 255]))
+def test_a_palette_with_transparency_gives_no_warning():
+  image = Image.fromarray(pixels(8, 8, 3)).quantize(4)
+  clear = encoded(image, transparency=bytes([0, 255, 255, 255]))
   assert decode(clear, 8, "x").shape == (8, 8, 3)
 
 
 def test_cmyk_is_converted():
-  picture = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
-  got = decode(encoded(picture, "JPEG"), 8, "x")
+  image = Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+  got = decode(encoded(image, "JPEG"), 8, "x")
   assert got[..., 0].min() > 200
   assert got[..., 1].max() < 60
 
 
-def test_of_an_animation_the_first_frame_counts():
+def test_the_first_frame_of_an_animation_is_used():
   frames = [Image.new("RGB", (8, 8), c) for c in ("red", "blue", "lime")]
   data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
   np.testing.assert_array_equal(decode(data, 8, "x")[3, 3], (255, 0, 0))
@@ -96,24 +96,24 @@ def test_other_formats_decode(form):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (300, 1), (3, 5), (33, 31)])
-def test_any_size_is_squeezed_whole(shape):
+def test_any_size_is_squeezed_to_a_square(shape):
   array = np.full((*shape, 3), 77, np.uint8)
   got = decode(encoded(Image.fromarray(array)), 8, "x")
   assert got.shape == (8, 8, 3)
   assert (got == 77).all()
 
 
-def test_a_photograph_stands_upright():
+def test_exif_orientation_is_applied():
   array = np.zeros((8, 8, 3), np.uint8)
-  array[0] = 255  # The first row is up; stored turned by a quarter.
-  picture = Image.fromarray(array).transpose(Image.Transpose.ROTATE_90)
+  array[0] = 255  # The top row; the file stores it turned by 90 degrees.
+  image = Image.fromarray(array).transpose(Image.Transpose.ROTATE_90)
   exif = Image.Exif()
-  exif[0x0112] = 6  # Turn clockwise to see it.
-  got = decode(encoded(picture, "PNG", exif=exif), 8, "x")
+  exif[0x0112] = 6  # Viewers turn it clockwise.
+  got = decode(encoded(image, "PNG", exif=exif), 8, "x")
   np.testing.assert_array_equal(got, array)
 
 
-def test_a_broken_exif_note_is_no_broken_picture():
+def test_an_image_with_broken_exif_data_decodes():
   exif = b"Exif\0\0II*\0garbage"
   data = {"x": encoded(Image.new("RGB", (8, 8)), "PNG", exif=exif)}
   (got,) = decode_all(["x"], data.get, 8, "here")  # Pillow would warn.
@@ -134,14 +134,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_does_not_decode_is_named_in_one_line(case):
+def test_the_error_for_a_bad_image_is_one_line_with_its_name(case):
   with pytest.raises(UserError, match=r"^photo/ü 1\.jpg does not") as error:
     decode(BAD[case], 8, "photo/ü 1.jpg")
   assert "\n" not in str(error.value)
   assert "0x" not in str(error.value)
 
 
-def test_a_picture_far_too_large_is_an_error_a_large_one_is_not(monkeypatch):
+def test_a_far_too_large_image_is_an_error_but_a_large_one_is_not(monkeypatch):
   monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 63)
   data = {"64 pixels": encoded(Image.new("RGB", (8, 8)))}
   (got,) = decode_all(list(data), data.get, 8, "here")  # Pillow would warn.
@@ -151,7 +151,7 @@ def test_a_picture_far_too_large_is_an_error_a_large_one_is_not(monkeypatch):
     list(decode_all(list(data), data.get, 8, "here"))
 
 
-def test_all_are_decoded_in_order_and_filters_are_left_as_they_were():
+def test_images_are_decoded_in_order_and_warning_filters_are_restored():
   arrays = {str(i): pixels(8, 8, 3) for i in range(50)}
   data = {k: encoded(Image.fromarray(a)) for k, a in arrays.items()}
   before = list(warnings.filters)

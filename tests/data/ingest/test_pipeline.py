@@ -1,165 +1,187 @@
-"""Prepared once, whole or not at all, whoever else is doing the same."""
+"""A data set is prepared once, and appears whole or not at all."""
 
+import hashlib
+import json
 import os
-import pathlib
 import shutil
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
 import pytest
 
-from comen_jax.data import registry
-from comen_jax.data.ingest import pictures
+from comen_jax.data import registry, row_store
+from comen_jax.data.benchmarks import BENCHMARKS
+from comen_jax.data.ingest import archive, catalogue, pictures
 from comen_jax.errors import UserError
-from data.helpers import nothing_half_done, rows_of
+from data.helpers import (
+  ROOT,
+  cache_at,
+  nothing_half_done,
+  rows_of,
+  start_python,
+)
 
-ROOT = pathlib.Path(__file__).parents[3]
 PACS_CLASSES = (
   "dog", "elephant", "giraffe", "guitar", "horse", "house", "person",
 )  # fmt: skip
 REAL = ROOT.parent / "shared" / "data"
+LIMITS = 50_000, 1_000_000  # Bytes: stop array_record, and the rows.
+
+# Prepares the same data, each time into another cache: twice with a limited
+# size of files, then up to a sudden end. TFDS takes seconds to import, so one
+# process does all three.
+FAILURES = """
+import json, os, resource, sys
+from comen_jax.data import registry
+from comen_jax.data.ingest import pipeline
+from comen_jax.errors import UserError
+
+data_dir, root = sys.argv[1:]
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+for limit in ({limits}):
+  os.environ["COMEN_JAX_CACHE"] = f"{{root}}/{{limit}}"
+  resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+  try:
+    registry.load("digits_dg", data_dir, 32)
+  except UserError as e:
+    print(json.dumps(str(e)), flush=True)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+os.environ["COMEN_JAX_CACHE"] = f"{{root}}/killed"
+pipeline._describe = lambda *_: os._exit(9)
+registry.load("digits_dg", data_dir, 32)
+""".format(limits=", ".join(map(str, LIMITS)))
 
 
-def python(code, cache):
-  """Starts Python with that code and cache."""
-  return subprocess.Popen(
-    [sys.executable, "-W", "error", "-c", code],
-    cwd=ROOT,
-    env={**os.environ, "COMEN_JAX_CACHE": str(cache)},
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    text=True,
-  )
+@pytest.fixture(scope="module")
+def prepared(tiny_digits_dg, tmp_path_factory):
+  """The tiny digits, prepared once for this file: the cache and the result."""
+  with cache_at(tmp_path_factory.mktemp("prepared")) as cache:
+    return cache, registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
 
 
-def load(data_dir):
-  return f"registry.load('digits_dg', {str(data_dir)!r}, 32)"
+@pytest.fixture
+def filled(prepared, cache):
+  """A copy of that cache for one test."""
+  return shutil.copytree(prepared[0], cache)
 
 
-def test_a_second_start_reads_no_picture_and_no_tfds(tiny_digits_dg, cache):
-  want = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
+@pytest.fixture(scope="module")
+def failures(tiny_digits_dg, tmp_path_factory):
+  """What `FAILURES` left and printed, and its exit code."""
+  root = tmp_path_factory.mktemp("failures")
+  process = start_python(["-c", FAILURES, str(tiny_digits_dg), str(root)])
+  out, err = process.communicate(timeout=120)
+  assert not err
+  return root, [json.loads(line) for line in out.splitlines()], process
+
+
+def test_a_second_start_reads_no_image_and_no_tfds(tiny_digits_dg, prepared):
+  cache, want = prepared
   code = (
     "import sys\n"
     "from comen_jax.data import registry\n"
     "from comen_jax.data.ingest import archive, pictures\n"
     "archive.Archive.read = pictures.decode = None\n"
-    f"print({load(tiny_digits_dg)}.manifest)\n"
+    "print(registry.load('digits_dg', sys.argv[1], 32).manifest)\n"
     "for name in ('tensorflow', 'tensorflow_datasets', 'array_record'):\n"
     "  assert name not in sys.modules, name\n"
   )
-  out, err = python(code, cache).communicate(timeout=60)
+  second = start_python(
+    ["-c", code, str(tiny_digits_dg)], COMEN_JAX_CACHE=str(cache)
+  )
+  out, err = second.communicate(timeout=60)
   assert not err
   assert out.strip() == want.dataset.manifest
 
 
-def test_preparing_needs_no_tensorflow(tiny_digits_dg, cache):
-  code = (
-    "import sys\n"
-    "from comen_jax.data import registry\n"
-    f"print(len({load(tiny_digits_dg)}.images))\n"
-    "assert 'tensorflow_datasets' in sys.modules\n"
-    "assert 'tensorflow' not in sys.modules\n"
-  )
-  out, err = python(code, cache).communicate(timeout=60)
-  assert (out.strip(), err) == ("640", "")
-
-
-def test_another_size_is_decoded_from_what_is_prepared(
-  tiny_digits_dg, cache, tmp_path
+def test_another_size_is_decoded_from_the_prepared_files(
+  tiny_digits_dg, prepared, filled
 ):
-  copy = shutil.copytree(tiny_digits_dg, tmp_path / "copy")
-  first = registry.load_prepared("digits_dg", str(copy), 32)
-  second = registry.load_prepared("digits_dg", str(copy), 16)
-  assert first.folder == second.folder
-  assert first.rows != second.rows
+  first = prepared[1]
+  second = registry.load_prepared("digits_dg", str(tiny_digits_dg), 16)
+  assert first.folder.name == second.folder.name
+  assert first.rows.name != second.rows.name
+  assert os.listdir(filled / "prepared") == [second.folder.name]
   assert second.dataset.images.shape == (640, 16, 16, 3)
   assert first.dataset.manifest == second.dataset.manifest
 
 
-def test_two_processes_at_once_both_get_whole_data(tiny_digits_dg, cache):
+def test_two_processes_at_once_both_get_whole_data_without_tensorflow(
+  tiny_digits_dg, prepared, cache
+):
   code = (
+    "import sys\n"
     "from comen_jax.data import registry\n"
-    f"d = {load(tiny_digits_dg)}\n"
-    "print(d.manifest, d.images.sum(), d.labels.sum())\n"
+    "data = registry.load('digits_dg', sys.argv[1], 32)\n"
+    "print(len(data.images), data.manifest, data.images.sum())\n"
+    "assert 'tensorflow_datasets' in sys.modules\n"
+    "assert 'tensorflow' not in sys.modules\n"
   )
-  both = [python(code, cache) for _ in range(2)]
-  (one, err_one), (other, err_other) = (
-    p.communicate(timeout=120) for p in both
-  )
-  assert (err_one, err_other) == ("", "")
-  assert one == other
+  both = [start_python(["-c", code, str(tiny_digits_dg)]) for _ in range(2)]
+  dataset = prepared[1].dataset
+  want = f"640 {dataset.manifest} {dataset.images.sum()}\n"
+  for process in both:
+    assert process.communicate(timeout=120) == (want, "")
   for kind in ("prepared", "rows"):
     (only,) = os.listdir(cache / kind)
     assert not only.startswith(".")
 
 
-def test_a_start_that_was_killed_is_not_taken_for_whole(tiny_digits_dg, cache):
-  code = (
-    "import os\n"
-    "from comen_jax.data import registry\n"
-    "from comen_jax.data.ingest import pipeline\n"
-    "pipeline._describe = lambda *_: os._exit(9)\n"
-    f"{load(tiny_digits_dg)}\n"
-  )
-  process = python(code, cache)
-  process.communicate(timeout=60)
+def test_a_killed_start_is_not_taken_for_whole(
+  tiny_digits_dg, failures, monkeypatch
+):
+  root, _, process = failures
   assert process.returncode == 9
+  monkeypatch.setenv("COMEN_JAX_CACHE", str(root / "killed"))
+  (draft,) = os.listdir(root / "killed" / "prepared")
+  assert draft.startswith(".")
   dataset = registry.load("digits_dg", str(tiny_digits_dg), 32)
   assert len(dataset.images) == 640
   assert dataset.images.reshape(640, -1).any(axis=1).all()
 
 
-# The first limit stops array_record, the second the rows.
-@pytest.mark.parametrize("limit", [50_000, 1_000_000])
-def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing(
-  tiny_digits_dg, cache, limit
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_full_disk_gives_one_line_and_leaves_nothing(
+  tiny_digits_dg, failures, monkeypatch, limit
 ):
-  code = (
-    "import resource\n"
-    "from comen_jax.data import registry\n"
-    "from comen_jax.errors import UserError\n"
-    f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
-    "try:\n"
-    f"  {load(tiny_digits_dg)}\n"
-    "except UserError as e:\n"
-    "  print(e)\n"
-  )
-  out, err = python(code, cache).communicate(timeout=60)
-  assert not err
-  assert out.startswith("no space is left in")
-  assert str(cache) in out
-  assert out.count("\n") == 1
+  root, messages, _ = failures
+  cache = root / str(limit)
+  monkeypatch.setenv("COMEN_JAX_CACHE", str(cache))
+  message = messages[LIMITS.index(limit)]
+  assert message.startswith("no space is left in")
+  assert str(cache) in message
+  assert "\n" not in message
   assert nothing_half_done(cache)
   assert len(os.listdir(cache / "prepared")) == (limit > 50_000)
-  assert len(registry.load("digits_dg", str(tiny_digits_dg), 32).images) == 640
+  dataset = registry.load("digits_dg", str(tiny_digits_dg), 32)
+  assert len(dataset.images) == 640
 
 
-def test_damaged_prepared_data_are_told_of(tiny_digits_dg, cache):
-  found = registry.load_prepared("digits_dg", str(tiny_digits_dg), 32)
-  place = found.folder / "manifest.tsv"
+def test_the_error_names_a_damaged_prepared_image(
+  tiny_digits_dg, prepared, filled
+):
+  folder = filled / "prepared" / prepared[1].folder.name
+  place = folder / "manifest.tsv"
   lines = place.read_text().splitlines()
   lines[0] = lines[0][:-64] + "0" * 64
   place.write_text("\n".join(lines) + "\n")
   name = lines[0].split("\t")[0]
   with pytest.raises(UserError, match=rf"{name} does not match") as error:
     registry.load("digits_dg", str(tiny_digits_dg), 16)
-  assert str(found.folder) in str(error.value)
+  assert str(folder) in str(error.value)
 
 
-def test_a_change_of_how_pictures_are_decoded_decodes_again(
-  tiny_digits_dg, cache, monkeypatch
+def test_a_new_version_of_the_decoder_decodes_again(
+  tiny_digits_dg, filled, monkeypatch
 ):
-  registry.load("digits_dg", str(tiny_digits_dg), 32)
   monkeypatch.setattr(pictures, "VERSION", "next")
   registry.load("digits_dg", str(tiny_digits_dg), 32)
-  assert len(os.listdir(cache / "rows")) == 2
-  assert len(os.listdir(cache / "prepared")) == 1
+  assert len(os.listdir(filled / "rows")) == 2
+  assert len(os.listdir(filled / "prepared")) == 1
 
 
-def own_rows(name, members, archive):
-  """(class, domain, split) of each picture by the zip's own names."""
+def own_rows(name, members, file):
+  """Reads (class, domain, split) of each image from the names in the zip."""
   if name == "digits_dg":
     rows = {}
     for member in members:
@@ -169,12 +191,12 @@ def own_rows(name, members, archive):
   rows = {}
   for domain in ("art_painting", "cartoon", "photo", "sketch"):
     for kind, split in (("train", "train"), ("crossval", "val")):
-      text = archive.read(f"pacs/splits/{domain}_{kind}_kfold.txt").decode()
+      text = file.read(f"pacs/splits/{domain}_{kind}_kfold.txt").decode()
       for line in text.splitlines():
-        picture, label = line.split()
+        path, label = line.split()
         name = PACS_CLASSES[int(label) - 1]
-        assert picture.split("/")[:2] == [domain, name]
-        rows[picture] = (name, domain, split)
+        assert path.split("/")[:2] == [domain, name]
+        rows[path] = (name, domain, split)
   assert {f"pacs/images/{n}" for n in rows} == set(members)
   return rows
 
@@ -182,28 +204,28 @@ def own_rows(name, members, archive):
 @pytest.mark.parametrize(
   ("name", "images"), [("digits_dg", 24_000), ("pacs", 3_590)]
 )
-def test_real_data_are_the_same_from_zip_and_folder(
-  name, images, cache, tmp_path
-):
+def test_real_data_are_equal_from_zip_and_folder(name, images, cache, tmp_path):
   place = REAL / f"{name}.zip"
   if not place.exists():
     pytest.skip(f"{REAL} holds no {name}.zip")
   zipped = registry.load_prepared(name, str(REAL), 32)
-  with zipfile.ZipFile(place) as archive:
-    members = [n for n in archive.namelist() if n.endswith(("png", "jpg"))]
-    want = own_rows(name, members, archive)
-    archive.extractall(tmp_path / "unpacked")
+  with zipfile.ZipFile(place) as file:
+    members = [n for n in file.namelist() if n.endswith(("png", "jpg"))]
+    want = own_rows(name, members, file)
+    file.extractall(tmp_path / "unpacked")
   assert len(zipped.dataset.images) == images
   assert rows_of(zipped) == want
-  # No row was left as it was born.
+  # No row was left empty.
   assert zipped.dataset.images.reshape(images, -1).any(axis=1).all()
-  folder = registry.load_prepared(name, str(tmp_path / "unpacked"), 32)
-  assert folder.folder != zipped.folder
-  one, other = (
-    (p.folder / "manifest.tsv").read_bytes() for p in (zipped, folder)
-  )
-  assert one == other
-  assert folder.dataset.manifest == zipped.dataset.manifest
+  # The folder gives the same manifest. No second copy as TFDS files: that the
+  # copies of a zip and of a folder are equal, tests of small data show.
+  spec = BENCHMARKS[name]
+  folder = archive.find(str(tmp_path / "unpacked"), spec.archives, "")
+  found = catalogue.read(folder, spec.scan(folder), spec.layout)
+  manifest = row_store.manifest(found.table, found.checksums)
+  assert manifest == (zipped.folder / "manifest.tsv").read_text("utf-8")
+  digest = hashlib.sha256(manifest.encode()).hexdigest()
+  assert digest == zipped.dataset.manifest
   counts = np.bincount(zipped.dataset.splits)
   expected = (19_200, 4_800) if name == "digits_dg" else (3_230, 360)
   assert tuple(counts) == expected

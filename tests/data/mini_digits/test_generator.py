@@ -1,10 +1,7 @@
-"""The built-in pictures: balanced, repeatable, and nothing shared."""
+"""The drawn images are balanced and repeatable, and share nothing."""
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -15,6 +12,7 @@ from sklearn import datasets
 
 from comen_jax.data import mini_digits
 from comen_jax.data.mini_digits import generator, glyphs
+from data.helpers import start_python
 
 GLYPH = re.compile(r"glyph(\d{4})")
 CROP = re.compile(r"glyph\d{4}-(china|flower)-x(\d{3})-y(\d{3})-\d{3}\.png")
@@ -26,7 +24,7 @@ def pictures():
   return generator.generate()
 
 
-def test_every_class_has_as_many_pictures_in_every_domain(pictures):
+def test_every_class_has_equally_many_images_in_every_domain(pictures):
   cells = np.zeros((4, 2, 10), int)
   np.add.at(cells, (pictures.domains, pictures.splits, pictures.labels), 1)
   np.testing.assert_array_equal(cells[:, 0], 150)
@@ -53,7 +51,9 @@ def test_names_are_unique_and_agree_with_the_arrays(pictures):
     assert tuple(name.split("/")[:3]) == expected
 
 
-def test_another_call_and_another_process_give_the_same_bytes(pictures):
+def test_another_call_and_another_process_give_the_same_bytes(
+  pictures, monkeypatch
+):
   code = (
     "import hashlib, sys\n"
     "from comen_jax.data.mini_digits import generator\n"
@@ -62,20 +62,21 @@ def test_another_call_and_another_process_give_the_same_bytes(pictures):
     "for array in made[:4]: digest.update(array.tobytes())\n"
     "print(digest.hexdigest())\n"
   )
-  other = subprocess.Popen(
-    [sys.executable, "-c", code],
-    cwd=Path(__file__).parents[3],
-    env=os.environ | {"PYTHONHASHSEED": "1"},
-    stdout=subprocess.PIPE,
-    text=True,
-  )
-  # Both at once, for time.
-  assert _digest(generator.generate()) == _digest(pictures)
-  assert other.communicate()[0].strip() == _digest(pictures)
+  other = start_python(["-c", code], PYTHONHASHSEED="1")
+  # The other process draws all images again. For a second call in this process
+  # a part of them is enough: each image has its own random stream.
+  monkeypatch.setitem(mini_digits.COUNTS, "train", 10)
+  again = generator.generate()
+  assert len(again.names) == 4 * 10 * (10 + 20)
+  known = dict(zip(pictures.names, pictures.images))
+  for name, image in zip(again.names, again.images):
+    np.testing.assert_array_equal(image, known[name])
+  out, err = other.communicate(timeout=120)
+  assert (out.strip(), err) == (_digest(pictures), "")
 
 
-def test_no_two_pictures_are_equal(pictures):
-  # So neither is a validation picture found among the training pictures.
+def test_no_two_images_are_equal(pictures):
+  # So no validation image is among the training images.
   assert len({image.tobytes() for image in pictures.images}) == 6800
 
 
@@ -96,23 +97,23 @@ def test_a_validation_glyph_is_used_once(pictures, domain):
   assert len(set(used)) == len(used) == 200
 
 
-def test_written_pictures_show_the_glyph_they_name(pictures):
+def test_written_images_show_the_glyph_in_their_name(pictures):
   small = datasets.load_digits().images.reshape(1797, 64)
   chosen = [n.startswith("written/") for n in pictures.names]
   images = pictures.images[chosen]
   np.testing.assert_array_equal(images, images[..., :1].repeat(3, -1))
-  # Back to 8 x 8: 24 pixels are nearly all of the glyph's 26.
+  # Back to 8 x 8: 24 pixels hold nearly all of the glyph's 26.
   shrunk = images[:, 4:28, 4:28, 0].reshape(-1, 8, 3, 8, 3).mean((2, 4))
   likeness = _unit(shrunk.reshape(-1, 64)) @ _unit(small).T
   named = [_glyph(n) for n in _names(pictures, "written")]
   own = likeness[np.arange(len(named)), named]
   more_alike = (likeness > own[:, None]).sum(1)
-  # A wrong glyph of the right class has some 90 others before it.
-  assert np.median(more_alike[:1500]) < 20  # Changed by the random affine.
+  # About 90 glyphs would be more alike than a wrong glyph of the right class.
+  assert np.median(more_alike[:1500]) < 20  # Changed at random.
   assert more_alike[1500:].max() < 10
 
 
-def test_pasted_pictures_show_the_crop_they_name(pictures):
+def test_pasted_images_show_the_crop_in_their_name(pictures):
   for name, image in zip(pictures.names, pictures.images):
     if name.startswith("pasted/"):
       photo, x, y = _crop(name)
@@ -122,7 +123,7 @@ def test_pasted_pictures_show_the_crop_they_name(pictures):
       assert untouched.mean() < 0.95, name
 
 
-def test_validation_pictures_are_the_plain_glyphs(pictures):
+def test_validation_images_are_the_plain_glyphs(pictures):
   for name, image in zip(pictures.names, pictures.images):
     if name.startswith("written/val/"):
       np.testing.assert_array_equal(image[..., 0], glyphs.plain(_glyph(name)))
@@ -147,23 +148,23 @@ def test_no_pixel_of_a_photograph_is_in_both_splits(pictures):
     assert not (train & val).any()
 
 
-def test_street_and_printed_share_no_type_family(pictures):
+def test_street_and_printed_share_no_family_of_type(pictures):
   street, printed = (
-    {_font(name).family_name for name in _names(pictures, domain)}
+    {FT2Font(path).family_name for path in _font_paths(pictures, domain)}
     for domain in ("street", "printed")
   )
   assert len(street) >= 3 and len(printed) >= 3
   assert not street & printed
-  # Nor regular, bold and italic of one family under several family names.
+  # One family may have several names, for its regular, bold and italic fonts.
   assert {family.split()[0] for family in street} == {"DejaVu"}
   assert not any("DejaVu" in family for family in printed)
 
 
 def test_every_font_has_ten_different_digits(pictures):
-  names = _names(pictures, "street") + _names(pictures, "printed")
-  for font in {_font_path(name) for name in names}:
+  fonts = _font_paths(pictures, "street") | _font_paths(pictures, "printed")
+  for font in fonts:
     charmap = FT2Font(font).get_charmap()
-    # LastResort has one and the same sign for all ten.
+    # LastResort has one sign for all ten.
     assert len({charmap[ord(digit)] for digit in "0123456789"}) == 10, font
 
 
@@ -199,13 +200,10 @@ def _crop(name):
   return photo, int(x), int(y)
 
 
-def _font_path(name):
+def _font_paths(pictures, domain):
   fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
-  return str(fonts / f"{TYPE.search(name)[1]}.ttf")
-
-
-def _font(name):
-  return FT2Font(_font_path(name))
+  used = {TYPE.search(name)[1] for name in _names(pictures, domain)}
+  return {str(fonts / f"{font}.ttf") for font in used}
 
 
 def _unit(rows):
