@@ -7,8 +7,8 @@ from benchmarks import flops, made
 from benchmarks.alternate import How, Times, Worker, alternate
 from benchmarks.tables import Table
 
-# OMP_WAIT_POLICY stays as it is: passive waiting would slow PyTorch's own
-# steps, and its idle threads sleep after a millisecond (the record shows it).
+# OMP_WAIT_POLICY stays at its default, with which PyTorch's users run. Idle
+# threads sleep soon by themselves; the table shows the CPU that they take.
 _MODULES = {"ours": "benchmarks.jax_steps", "torch": "benchmarks.torch_steps"}
 
 

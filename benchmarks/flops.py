@@ -1,7 +1,7 @@
 """Counts the floating-point operations of a step's convolutions and matmuls.
 
 Counted by hand: XLA's own count sees the body of a loop only once. Norms,
-activations, F_d and the losses on prototypes are left out; they are below 3 %.
+activations, F_d and the losses on prototypes are left out: a few per cent.
 """
 
 from typing import NamedTuple
