@@ -2,11 +2,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 EPOCHS ?= 10
 DIGITS ?= runs/make_digits
 TABLES ?= runs/make_tables
 
-.PHONY: digits tables tables-0 tables-1 test test-all lint format clean bench-input
+.PHONY: digits tables tables-0 tables-1 test test-all lint format clean bench bench-input
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
@@ -42,12 +43,12 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) .pytest_cache .ruff_cache
 
-$(BIN)/python:
+$(BIN)/python $(BENCH)/bin/python: %/bin/python:
 	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
 	  { echo "error: '$(PYTHON)' is no Python 3.11; give make PYTHON=<one>"; exit 1; }
-	"$(PYTHON)" -m venv $(VENV)
+	"$(PYTHON)" -m venv $*
 
 $(VENV)/.installed: requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
@@ -57,9 +58,13 @@ $(VENV)/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
 	touch $@ $(VENV)/.installed
 
-bench-input: $(VENV)/.installed-bench  ## our input against a DataLoader; DATA holds pacs.zip
-	$(BIN)/python -m benchmarks.input --data_dir $(DATA) --out results/input.json
+bench: $(BENCH)/.installed  ## our steps beside PyTorch's; an hour on two quiet cores
+	$(BENCH)/bin/python -m benchmarks.steps --out results/steps.json
 
-$(VENV)/.installed-bench: requirements-bench.txt requirements.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-bench.txt
+bench-input: $(BENCH)/.installed  ## our input against a DataLoader; DATA holds pacs.zip
+	$(BENCH)/bin/python -m benchmarks.input --data_dir $(DATA) --out results/input.json
+
+# An environment of its own: nothing else needs torch.
+$(BENCH)/.installed: requirements-bench.txt requirements.txt | $(BENCH)/bin/python
+	$(BENCH)/bin/python -m pip install -q --disable-pip-version-check -r requirements-bench.txt
 	touch $@
