@@ -18,7 +18,7 @@ tables: $(VENV)/.installed  ## a small sweep on mini digits, and its report
 	$(MAKE) -j2 tables-0 tables-1
 	$(BIN)/python -m comen_jax.report $(TABLES)
 
-# Two at a time, as an array of jobs would; on CPU, which two can share.
+# Two shards at a time, as in a job array, on the CPU that both share.
 tables-0 tables-1: tables-%:
 	JAX_PLATFORMS=cpu $(BIN)/python -m comen_jax.sweep --config configs/digits.py --shard=$*/2 \
 	  --targets=pasted,street --seeds=0,1 --methods=deepall_bn,comen \
@@ -47,7 +47,7 @@ clean:
 
 $(BIN)/python $(BENCH)/bin/python: %/bin/python:
 	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
-	  { echo "error: '$(PYTHON)' is no Python 3.11; give make PYTHON=<one>"; exit 1; }
+	  { echo "error: '$(PYTHON)' is not Python 3.11: give make PYTHON=<path of one>"; exit 1; }
 	"$(PYTHON)" -m venv $*
 
 $(VENV)/.installed: requirements.txt | $(BIN)/python
