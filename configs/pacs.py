@@ -13,7 +13,7 @@ pixels, batches of 32 and three epochs:
 
   python -m comen_jax.main --config configs/pacs.py:quick ...
 
-Time on two CPU cores: a few minutes for a third of PACS. Score: docs/results.md.
+Time on two CPU cores: minutes for a third of PACS. Score: docs/results.md.
 """
 
 from ml_collections import ConfigDict
