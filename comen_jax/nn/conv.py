@@ -1,9 +1,10 @@
-"""Convolution whose weight gradient is fast on CPU.
+"""Convolution that is fast on CPU, too.
 
-XLA's weight gradient of a convolution is slow on CPU: two to four times slower
-than the forward pass. There it is computed here as a sum of small matrix
-products. GPU and TPU keep XLA's own. The function is chosen when a step is
-lowered for its platform.
+On CPU a 3x3 convolution with stride 1 is Winograd's (`winograd`). All others
+are XLA's, but for the weight gradient: XLA's is two to four times slower than
+the forward pass, so it is a sum of small matrix products here. GPU and TPU have
+XLA's own functions. What is used is chosen when a step is lowered for its
+platform.
 """
 
 from collections.abc import Sequence
@@ -15,12 +16,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from comen_jax.nn import winograd
+
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 _CHUNK = 4  # Images per matrix product: their patches stay in the CPU's cache.
 
 
 class Conv(nn.Module):
-  """2D convolution, `nn.Conv` with the fast weight gradient.
+  """2D convolution, `nn.Conv` with the functions of this file.
 
   Attributes:
     features: number of output channels.
@@ -66,6 +69,13 @@ def conv(
   padding: Sequence[tuple[int, int]],
 ) -> jax.Array:
   """x: [B, H, W, C], kernel: [h, w, C, F] -> [B, H', W', F]."""
+  plain = partial(_plain, strides=strides, padding=padding)
+  if not winograd.suits(x, kernel, strides, padding):
+    return plain(x, kernel)
+  return lax.platform_dependent(x, kernel, cpu=winograd.forward, default=plain)
+
+
+def _plain(x, kernel, strides, padding):
   return lax.conv_general_dilated(
     x, kernel, strides, padding, dimension_numbers=_DIMENSIONS
   )
@@ -77,21 +87,25 @@ def _forward(x, kernel, strides, padding):
 
 def _backward(strides, padding, saved, gradient):
   x, kernel = saved
-  plain = partial(
-    lax.conv_general_dilated,
-    window_strides=strides,
-    padding=padding,
-    dimension_numbers=_DIMENSIONS,
-  )
-  (dx,) = jax.vjp(lambda x: plain(x, kernel), x)[1](gradient)
+  plain = partial(_plain, strides=strides, padding=padding)
 
-  def by_xla(x, gradient):
+  def dx_by_xla(gradient, kernel):
+    return jax.vjp(lambda x: plain(x, kernel), x)[1](gradient)[0]
+
+  def dk_by_xla(x, gradient):
     return jax.vjp(lambda k: plain(x, k), kernel)[1](gradient)[0]
 
-  by_products = partial(
-    weight_gradient, shape=kernel.shape, strides=strides, padding=padding
-  )
-  dk = lax.platform_dependent(x, gradient, cpu=by_products, default=by_xla)
+  if winograd.suits(x, kernel, strides, padding):
+    dx = lax.platform_dependent(
+      gradient, kernel, cpu=winograd.input_gradient, default=dx_by_xla
+    )
+    dk_on_cpu = winograd.weight_gradient
+  else:
+    dx = dx_by_xla(gradient, kernel)
+    dk_on_cpu = partial(
+      weight_gradient, shape=kernel.shape, strides=strides, padding=padding
+    )
+  dk = lax.platform_dependent(x, gradient, cpu=dk_on_cpu, default=dk_by_xla)
   return dx, dk
 
 

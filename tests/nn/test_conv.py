@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from comen_jax.nn import winograd
 from comen_jax.nn.conv import Conv, conv
 
 CASES = {  # Batch, height, width, channels, features, kernel, stride, padding.
@@ -14,6 +15,19 @@ CASES = {  # Batch, height, width, channels, features, kernel, stride, padding.
   "stride 2": (4, 7, 8, 3, 4, (3, 3), (2, 2), ((1, 1), (1, 1))),
   "stem": (4, 16, 16, 3, 4, (7, 7), (2, 2), ((3, 3), (3, 3))),
   "1x1": (4, 6, 6, 3, 4, (1, 1), (2, 2), ((0, 0), (0, 0))),
+  "Winograd": (4, 6, 8, 8, 16, (3, 3), (1, 1), ((1, 1), (1, 1))),
+  "Winograd, odd": (6, 7, 5, 16, 8, (3, 3), (1, 1), ((1, 1), (1, 1))),
+  "Winograd, many channels": (
+    32,
+    4,
+    4,
+    8,
+    72,
+    (3, 3),
+    (1, 1),
+    ((1, 1), (1, 1)),
+  ),
+  "few tiles": (2, 4, 4, 8, 16, (3, 3), (1, 1), ((1, 1), (1, 1))),
   "AlexNet": (2, 23, 23, 3, 4, (11, 11), (4, 4), ((2, 2), (2, 2))),
 }
 
@@ -75,14 +89,35 @@ def test_bfloat16_gradients_are_summed_in_float32():
   )
 
 
-@pytest.mark.parametrize(("platform", "convolutions"), [
-  ("cpu", 2), ("cuda", 3), ("tpu", 3),
-])  # fmt: skip
-def test_only_cpu_has_its_own_weight_gradient(platform, convolutions):
-  """Forward, input gradient and, but for CPU, weight gradient are lax.conv."""
-  x, kernel, stride, padding = made("3x3")
+def test_which_cases_are_winograds():
+  chosen = [case for case in CASES if winograd.suits(*made(case))]
+  assert chosen == [case for case in CASES if case.startswith("Winograd")]
+
+
+def test_winograd_rounds_like_a_plain_convolution():
+  """Against float64; the plain float32 convolution is about as far away."""
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(2, 8, 8, 64)).astype(np.float32)
+  kernel = rng.normal(size=(3, 3, 64, 8)).astype(np.float32)
+  padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))).astype(np.float64)
+  want = sum(
+    padded[:, i : i + 8, j : j + 8] @ kernel[i, j].astype(np.float64)
+    for i in range(3)
+    for j in range(3)
+  )
+  ours = winograd.forward(jnp.asarray(x), jnp.asarray(kernel))
+  assert np.abs(ours - want).max() < 3e-6 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("case", ["3x3", "Winograd"])
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_only_cpu_has_its_own_functions(platform, case):
+  """Forward, input gradient and weight gradient are lax.conv elsewhere."""
+  x, kernel, stride, padding = made(case)
   loss = lambda x, k: jnp.square(conv(x, k, stride, padding)).sum()
   step = jax.jit(jax.grad(loss, (0, 1)))
   text = step.trace(x, kernel).lower(lowering_platforms=(platform,)).as_text()
-  assert text.count("stablehlo.convolution") == convolutions
-  assert ("stablehlo.while" in text) == (platform == "cpu")
+  own = {"3x3": 2, "Winograd": 0}[case]
+  count = text.count("stablehlo.convolution")
+  assert count == (own if platform == "cpu" else 3)
+  assert ("stablehlo.dot_general" in text) == (platform == "cpu")
