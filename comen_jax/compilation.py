@@ -22,7 +22,7 @@ import jaxlib
 from comen_jax.data.disk import cache_dir
 
 _MAX_BYTES = 2 * 1024**3  # A run has about ten functions of 0.2 to 5 MB.
-_MIN_COMPILE_SECONDS = 0.1  # Faster ones are hardly worth a file.
+_MIN_COMPILE_SECONDS = 0.0  # A run has a hundred small ones: seconds in all.
 _BEING_WRITTEN_SECONDS = 60.0  # A younger file may not be whole yet.
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # How compressed files of this kind begin.
 

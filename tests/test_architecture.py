@@ -115,6 +115,7 @@ def test_no_function_has_too_many_parameters(folder):
   [
     ("comen_jax.report.page", ("jax", "flax", "sklearn", "comen_jax.nn")),
     ("comen_jax.predict.answers", ("sklearn", "tensorflow_datasets")),
+    ("comen_jax.train", ("sklearn", "tensorflow_datasets", "matplotlib")),
   ],
 )
 def test_command_stays_without(module, absent):
