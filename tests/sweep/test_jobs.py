@@ -1,6 +1,6 @@
 """Runs that are trained at a time; a small script stands in for the worker.
 
-The last test starts real ones.
+The last two tests start real ones.
 """
 
 import json
@@ -166,12 +166,12 @@ def test_a_tpu_has_one_job(monkeypatch):
     shares.make(2)
 
 
-def start(folder, data_dir, jobs) -> subprocess.Popen:
+def start(folder, data_dir, jobs, epochs=1) -> subprocess.Popen:
   arguments = [
     "--targets=svhn", "--methods=deepall", "--seeds=0,1",
     f"--config.data_dir={data_dir}", f"--workdir={folder}", f"--jobs={jobs}",
     "--config.store_size=16", "--config.image_size=16",
-    "--config.epochs=2", "--config.stage_shares=(0.0, 0.5, 0.5)",
+    f"--config.epochs={epochs}", "--config.stage_shares=(0.0, 0.0, 1.0)",
     "--config.batch_size=120", "--config.eval_batch_size=128",
     "--config.logging.tensorboard=False",
   ]  # fmt: skip
@@ -196,27 +196,16 @@ def measured(folder) -> dict:
   return {r["run"]: r["measured"] for r in map(json.loads, lines)}
 
 
-@pytest.mark.skipif(
+needs_cores = pytest.mark.skipif(
   not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
   reason="two jobs need two cores that can be chosen",
 )
-def test_killed_and_resumed_two_jobs_give_the_results_of_one(
-  tiny_digits_dg, tmp_path
-):
-  two = tmp_path / "two"
-  process = start(two, tiny_digits_dg, 2)
-  assert any("epoch 1/2" in line for line in process.stdout)
-  inside = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
-  workers = " ".join(place.read_text() for place in inside).split()
-  assert len(workers) == 2
-  process.kill()
-  process.communicate(timeout=60)
-  end = time.monotonic() + 10
-  while any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers):
-    assert time.monotonic() < end
-    time.sleep(0.05)
-  finish(start(two, tiny_digits_dg, 2))
 
+
+@needs_cores
+def test_two_jobs_give_the_results_of_one(tiny_digits_dg, tmp_path):
+  two = tmp_path / "two"
+  finish(start(two, tiny_digits_dg, 2))
   # The number of cores changes the order of sums: one job gets as many.
   before, cores = os.sched_getaffinity(0), shares.make(2)[0].cores
   os.sched_setaffinity(0, cores)
@@ -227,6 +216,28 @@ def test_killed_and_resumed_two_jobs_give_the_results_of_one(
   finish(process)
   assert measured(tmp_path / "one") == measured(two)
   run = two / "runs" / "digits_dg-svhn-deepall-seed1"
-  assert "train epoch 2/2" in (run / "log.txt").read_text()
+  assert "train epoch 1/1" in (run / "log.txt").read_text()
   origin = json.loads((run / "result.json").read_text())["provenance"]
   assert origin["command"].startswith("python -m comen_jax.sweep --config")
+
+
+@pytest.mark.slow
+@needs_cores
+def test_killed_and_resumed_it_ends_with_the_same_results(
+  tiny_digits_dg, tmp_path
+):
+  finish(start(tmp_path / "never", tiny_digits_dg, 2, epochs=3))
+  often = tmp_path / "often"
+  process = start(often, tiny_digits_dg, 2, epochs=3)
+  assert any("epoch 1/3" in line for line in process.stdout)
+  inside = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
+  workers = " ".join(place.read_text() for place in inside).split()
+  assert len(workers) == 2
+  process.kill()
+  process.communicate(timeout=60)
+  end = time.monotonic() + 10
+  while any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers):
+    assert time.monotonic() < end
+    time.sleep(0.05)
+  finish(start(often, tiny_digits_dg, 2, epochs=3))
+  assert measured(often) == measured(tmp_path / "never")
