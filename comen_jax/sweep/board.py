@@ -61,3 +61,4 @@ class Board:
     """Counts a run that has ended."""
     self._bars[job].set_postfix_str("", refresh=False)
     self._all.update()
+    self._all.refresh()

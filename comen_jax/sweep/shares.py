@@ -38,8 +38,8 @@ def make(jobs: int) -> list[Share]:
       f"--jobs={jobs}: a {platform.upper()} serves one process only; give"
       " --jobs=1, or a --shard to each host"
     )
-  given = os.environ.get(_VISIBLE)
-  names = given.split(",")[:count] if given else list(map(str, range(count)))
+  given = [name.strip() for name in os.environ.get(_VISIBLE, "").split(",")]
+  names = given[:count] if any(given) else list(map(str, range(count)))
   _check(jobs, len(names), "GPUs")
   return [Share(devices=",".join(part)) for part in _parts(names, jobs)]
 

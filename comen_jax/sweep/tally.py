@@ -58,6 +58,9 @@ class Tally:
     if outcome.kind == "done":
       result = read_result(place(self.folder, run))
       self._ledger.add(run.name, run.row, result)
+      if prefix:  # The run's own table went to its log.
+        accuracy = 100 * result["measured"]["target_accuracy"]
+        console.say(f"{prefix}done, target {accuracy:.2f} %")
     elif outcome.kind == "busy":
       console.say(f"{prefix}another job trains this run: skipped")
       self._elsewhere.append(run.name)

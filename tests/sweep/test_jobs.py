@@ -89,6 +89,7 @@ def test_workers_share_the_runs_and_end(started, tmp_path, capsys):
   assert "6 runs, 0 done, 6 to do" in out
   assert "good-1: train epoch 1/1\n" in out
   assert "WARNING: good-1: so-so\n" in out
+  assert "good-1: done, target 50.00 %\n" in out
   # While one trained the slow run, the other did all the rest.
   pid = lambda name: (tmp_path / "runs" / name / "pid").read_text()
   assert len({pid(f"good-{k}") for k in range(1, 6)}) == 1
