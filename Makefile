@@ -6,24 +6,22 @@ BENCH := .venv-bench
 EPOCHS ?= 10
 DIGITS ?= runs/make_digits
 TABLES ?= runs/make_tables
+JOBS ?= 2
 
-.PHONY: digits tables tables-0 tables-1 test test-all lint format clean bench bench-input
+.PHONY: digits tables test test-all lint format clean bench bench-input
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
 	  --config.epochs=$(EPOCHS) --config.stage_shares="(0.2, 0.3, 0.5)" \
 	  --workdir $(DIGITS)
 
+# Two runs at a time on the CPU; with one core, give JOBS=1.
 tables: $(VENV)/.installed  ## a small sweep on mini digits, and its report
-	$(MAKE) -j2 tables-0 tables-1
-	$(BIN)/python -m comen_jax.report $(TABLES)
-
-# Two shards at a time, as in a job array, on the CPU that both share.
-tables-0 tables-1: tables-%:
-	JAX_PLATFORMS=cpu $(BIN)/python -m comen_jax.sweep --config configs/digits.py --shard=$*/2 \
+	JAX_PLATFORMS=cpu $(BIN)/python -m comen_jax.sweep --config configs/digits.py --jobs=$(JOBS) \
 	  --targets=pasted,street --seeds=0,1 --methods=deepall_bn,comen \
 	  --config.epochs=2 --config.stage_shares="(0.0, 0.5, 0.5)" \
 	  --workdir $(TABLES)
+	$(BIN)/python -m comen_jax.report $(TABLES)
 
 # Two workers take whole files, in the order in which conftest.py puts them.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -19,6 +19,7 @@ _DIGITS = ("--config", "configs/digits.py")
 _COMMANDS = {
   "main --help": ("comen_jax.main", "--help"),
   "sweep --help": ("comen_jax.sweep", "--help"),
+  "predict --help": ("comen_jax.predict", "--help"),
   "report --help": ("comen_jax.report", "--help"),
   "main, wrong flag": ("comen_jax.main", *_DIGITS, "--config.targt=x"),
 }

@@ -9,7 +9,7 @@ import json
 
 from absl import app, flags
 
-from comen_jax import config_flag, train
+from comen_jax import config_flag
 from comen_jax.errors import command_line
 
 flags.adopt_module_key_flags(config_flag)
@@ -22,6 +22,10 @@ _WORKDIR = flags.DEFINE_string(
 
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
+  # Imported here: jax takes seconds, and --help or a wrong flag needs none.
+  from comen_jax import compilation, train
+
+  compilation.keep()
   train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
 
 

@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "comen_jax"
 # A module or folder imports only from its own folder and from those below it.
 ORDER = (
-  "main", "sweep", "report", "predict", "config_flag", "train", "run",
-  "experiment", "config", "variants", "methods", "steps", "optimizer",
+  "main", "sweep", "report", "predict", "config_flag", "compilation", "train",
+  "run", "experiment", "config", "variants", "methods", "steps", "optimizer",
   "train_state", "losses", "prototypes", "metrics", "nn", "data", "sharding",
   "files", "errors",
 )  # fmt: skip
@@ -113,8 +113,9 @@ def test_no_function_has_too_many_parameters(folder):
 @pytest.mark.parametrize(
   ("module", "absent"),
   [
-    ("comen_jax.report.__main__", ("jax", "flax", "sklearn", "comen_jax.nn")),
-    ("comen_jax.predict.__main__", ("sklearn", "tensorflow_datasets")),
+    ("comen_jax.report.page", ("jax", "flax", "sklearn", "comen_jax.nn")),
+    ("comen_jax.predict.answers", ("sklearn", "tensorflow_datasets")),
+    ("comen_jax.train", ("sklearn", "tensorflow_datasets", "matplotlib")),
   ],
 )
 def test_command_stays_without(module, absent):

@@ -6,6 +6,7 @@ Without a terminal, one plain line per epoch replaces the bar.
 import pathlib
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import clu.parameter_overview
@@ -14,6 +15,17 @@ from tqdm import tqdm
 
 from comen_jax.experiment import Experiment
 from comen_jax.run.plan import Unit
+
+# Is called with (kind, text, done): "warning", "epoch" or "step", what to show,
+# and the share of the run's epochs that are done.
+Listener = Callable[[str, str, float], None]
+_listeners: list[Listener] = []
+_STEP_SECONDS = 1.0  # Between two calls for steps.
+
+
+def listen(listener: Listener) -> None:
+  """Has `listener` called with all warnings and progress of this process."""
+  _listeners.append(listener)
 
 
 def say(text: str) -> None:
@@ -25,6 +37,12 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
   say(f"WARNING: {text}")
+  _tell("warning", text, 0.0)
+
+
+def _tell(kind: str, text: str, done: float) -> None:
+  for listener in _listeners:
+    listener(kind, text, done)
 
 
 def introduce(
@@ -81,6 +99,8 @@ class Progress:
     self._eta = Eta(sum(unit.epoch is not None for unit in units))
     self._shown = jax.process_index() == 0 and sys.stderr.isatty()
     self._bar = tqdm(disable=True)
+    self._epochs = units[-1].run_epoch + 1 if units else 1
+    self._told = time.monotonic()
 
   def __enter__(self) -> "Progress":
     return self
@@ -90,6 +110,11 @@ class Progress:
 
   def step(self, unit: Unit, history: list[dict[str, Any]]) -> None:
     """Counts a step; `history` has the metrics of the epoch's steps so far."""
+    if _listeners and time.monotonic() - self._told > _STEP_SECONDS:
+      self._told = time.monotonic()
+      epochs = unit.run_epoch + len(history) / self._steps_per_epoch
+      text = f"{unit.stage.name} {_short(history[max(0, len(history) - 3)])}"
+      _tell("step", text, epochs / self._epochs)
     if not self._shown:
       return
     if len(history) == 1 and self._bar.disable:
@@ -104,12 +129,14 @@ class Progress:
     if unit.epoch is None:
       return
     seconds_left = self._eta.tick()
+    line = (
+      f"{unit.stage.name} epoch {unit.epoch + 1}/{unit.stage.epochs} "
+      f" {_short(record)}  {record['seconds']:.1f} s,"
+      f" ETA {clock(seconds_left)}"
+    )
+    _tell("epoch", line, (unit.run_epoch + 1) / self._epochs)
     if not self._shown:
-      say(
-        f"{unit.stage.name} epoch {unit.epoch + 1}/{unit.stage.epochs} "
-        f" {_short(record)}  {record['seconds']:.1f} s,"
-        f" ETA {clock(seconds_left)}"
-      )
+      say(line)
       return
     self._losses(record)
     if unit.epoch == unit.stage.epochs - 1:

@@ -36,8 +36,10 @@ def _command() -> str:
   spec = getattr(sys.modules["__main__"], "__spec__", None)
   program = sys.argv[0]
   if spec:
-    # `python -m package` runs the module package.__main__.
-    program = f"python -m {spec.name.removesuffix('.__main__')}"
+    # `python -m package` runs the module package.__main__, and a sweep may
+    # train in processes of the module package.worker.
+    name = spec.name.removesuffix(".__main__").removesuffix(".worker")
+    program = f"python -m {name}"
   return f"{program} {shlex.join(sys.argv[1:])}".strip()
 
 

@@ -24,7 +24,7 @@ from comen_jax.files import (
   write_json,
   write_text,
 )
-from comen_jax.run import analysis, figures
+from comen_jax.run import analysis
 
 # A run may move its data and change its logging, nothing else.
 _FREE_KEYS = ("data_dir", "logging")
@@ -107,6 +107,9 @@ class Workdir:
   def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
     """Writes analysis.npz for reports, and the figures."""
     if self._primary:
+      # Imported here: a run draws at its end, and matplotlib takes a while.
+      from comen_jax.run import figures
+
       analysis.save(self.path / "analysis.npz", arrays)
       figures.confusion(self.path / "confusion.png", arrays, title)
       if "thumbnails" in arrays:

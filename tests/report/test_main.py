@@ -203,7 +203,7 @@ def test_sweeps_of_other_epochs_lie_in_one_folder(tmp_path, capsys):
 def test_the_report_imports_no_model_code():
   code = """
 import sys
-import comen_jax.report.__main__
+import comen_jax.report.page
 heavy = ["jax", "flax", "sklearn", "optax", "orbax", "tensorflow_datasets"]
 names = ["methods", "nn", "train", "steps", "experiment", "train_state"]
 heavy += [f"comen_jax.{name}" for name in names]

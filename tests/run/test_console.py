@@ -65,3 +65,19 @@ def test_the_bar_is_closed_when_training_fails(monkeypatch):
     progress.step(unit, [{"loss": 1.0}])
     raise RuntimeError
   assert progress._bar.disable
+
+
+def test_a_listener_hears_epochs_steps_and_warnings(monkeypatch):
+  heard = []
+  monkeypatch.setattr(console, "_listeners", [])
+  monkeypatch.setattr(console, "_STEP_SECONDS", -1.0)
+  console.listen(lambda *news: heard.append(news))
+  train(plan.units(STAGES))
+  console.warn("so-so")
+  assert heard[0] == ("step", "warmup loss 0.750", 0.5 / 3)
+  assert heard[2][0] == "epoch" and heard[2][2] == 1 / 3
+  assert heard[2][1].startswith("warmup epoch 1/2  loss 0.250  val 0.500")
+  assert [kind for kind, *_ in heard] == [*["step", "step", "epoch"] * 3,
+                                          "warning"]  # fmt: skip
+  assert heard[-1] == ("warning", "so-so", 0.0)
+  assert heard[-2][2] == 1.0

@@ -13,6 +13,7 @@ from comen_jax.run import provenance
   [
     ("comen_jax.main", "python -m comen_jax.main"),
     ("comen_jax.sweep.__main__", "python -m comen_jax.sweep"),
+    ("comen_jax.sweep.worker", "python -m comen_jax.sweep"),
   ],
 )
 def test_command_is_recorded_as_it_was_typed(module, program, monkeypatch):

@@ -20,9 +20,9 @@ from conftest import load_config
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import write_json
 from comen_jax.run.workdir import check_config
-from comen_jax.sweep import __main__ as sweep
-from comen_jax.sweep import grid
+from comen_jax.sweep import grid, one_by_one
 from comen_jax.sweep.ledger import Ledger
+from comen_jax.sweep.tally import Tally
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -56,7 +56,7 @@ class Trainer:
 @pytest.fixture
 def trainer(monkeypatch):
   trainer = Trainer()
-  monkeypatch.setattr(sweep.train, "train_and_evaluate", trainer)
+  monkeypatch.setattr(one_by_one.training, "train_and_evaluate", trainer)
   # There is nothing to clear, and it takes longer than all else here.
   monkeypatch.setattr(jax, "clear_caches", lambda: None)
   monkeypatch.setattr(gc, "collect", lambda: None)
@@ -74,7 +74,9 @@ def make_runs(count: int = 5) -> list[grid.Run]:
 
 
 def do(folder, runs, shard=0, shards=1):
-  return sweep.run_all(folder, runs, Ledger(folder, shard, shards))
+  tally = Tally(folder, runs, Ledger(folder, shard, shards))
+  one_by_one.train(tally)
+  return tally.summary()
 
 
 def lines(folder) -> list[dict]:

@@ -209,7 +209,7 @@ def _fit(
   init_key, batch_key = jax.random.split(key)
   style = jnp.asarray(style, jnp.float32)
   labels = jnp.asarray(labels)
-  params = predictor.init(init_key, style[:1])["params"]
+  params = jax.jit(predictor.init)(init_key, style[:1])["params"]
   tx = optax.adam(3e-3)
 
   def loss(params, rows):

@@ -1,0 +1,69 @@
+"""Commands answer --help and a wrong flag at once: they import no jax."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+HEAVY = ("jax", "flax", "orbax", "sklearn", "matplotlib", "tensorflow_datasets")
+CONFIG = f"--config={ROOT / 'configs' / 'digits.py'}"
+# Runs a command as `python -m` does, then reports on the process.
+CODE = f"""
+import json, resource, runpy, sys
+module, *sys.argv = sys.argv[1:]
+code = 0
+try:
+  runpy.run_module(module, run_name="__main__", alter_sys=True)
+except SystemExit as e:
+  code = e.code
+used = resource.getrusage(resource.RUSAGE_SELF)
+heavy = [name for name in {HEAVY!r} if name in sys.modules]
+print(json.dumps([code, heavy, used.ru_utime + used.ru_stime]))
+"""
+
+
+def start(module: str, *arguments: str):
+  """Returns the exit code, heavy imports, CPU seconds and error output."""
+  done = subprocess.run(
+    [sys.executable, "-c", CODE, module, module, *arguments],
+    env={**os.environ, "PYTHONPATH": str(ROOT)},
+    capture_output=True, text=True,
+  )  # fmt: skip
+  return (*json.loads(done.stdout.splitlines()[-1]), done.stderr)
+
+
+@pytest.mark.parametrize("command", ["main", "sweep", "predict", "report"])
+def test_help_imports_nothing_heavy(command):
+  code, heavy, seconds, _ = start(f"comen_jax.{command}", "--help")
+  assert heavy == []
+  assert code in (0, 1)  # absl's --help exits with 1.
+  assert seconds < 4
+
+
+@pytest.mark.parametrize(
+  ("command", "arguments", "text"),
+  [
+    ("main", ("--nope",), "nope"),
+    ("main", (CONFIG, "--config.targt=x"), 'Did you mean "target"'),
+    ("main", (), "--config is missing"),
+    ("sweep", (CONFIG, "--config.targt=x"), 'Did you mean "target"'),
+    ("sweep", (CONFIG, "--workdir=W", "--jobs=0"), "--jobs=0"),
+    ("sweep", (CONFIG, "--workdir=W", "--jobs=-1"), "--jobs=-1"),
+    ("sweep", (CONFIG, "--workdir=W", "--jobs=x"), "--jobs=x"),
+    ("sweep", (CONFIG,), "--workdir is missing"),
+    ("predict", ("--run=R", "--nope"), "--nope"),
+    ("predict", ("--run=R",), "no images"),
+    ("report", ("W", "--nope"), "--nope"),
+  ],
+)
+def test_a_wrong_flag_is_one_line_and_imports_nothing_heavy(
+  command, arguments, text
+):
+  code, heavy, seconds, err = start(f"comen_jax.{command}", *arguments)
+  assert (code, heavy) == (2, [])
+  assert text in err and err.startswith("error: ")
+  assert err.count("\n") == 1, err
+  assert seconds < 4
