@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from flax.core import FrozenDict
 from flax.typing import Dtype
 
+from comen_jax.nn.batch_norm import BatchNorm
 from comen_jax.nn.sdnorm import SDNorm
 from comen_jax.nn.style import DomainPredictor, style_statistics
 
@@ -56,12 +57,8 @@ class Norm:
     if self.kind == "none":
       return x
     if self.kind == "batch":
-      norm = nn.BatchNorm(
-        momentum=0.9, epsilon=1e-5, dtype=self.dtype, name=name
-      )
-      # Linen subtracts a float32 mean from x, which may be bfloat16.
-      with jax.numpy_dtype_promotion("standard"):
-        return norm(x, use_running_average=not train)
+      norm = BatchNorm(dtype=self.dtype, name=name)
+      return norm(x, use_running_average=not train)
     norm = SDNorm(self.num_domains, dtype=self.dtype, name=name, **self.sdnorm)
     return norm(x, domain_probs, use_running_average=not train)
 

@@ -6,7 +6,8 @@ import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.ad_checkpoint import checkpoint_name
+
+from comen_jax.nn.moments import affine, image_moments
 
 _dot = functools.partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 
@@ -57,9 +58,9 @@ class SDNorm(nn.Module):
     chex.assert_shape(z, (None, ..., None))
     chex.assert_shape(domain_probs, (z.shape[0], self.num_domains))
     M, C = self.num_domains, z.shape[-1]
-    affine = (M, C) if self.per_domain_affine else (C,)
-    scale = self.param("scale", nn.initializers.ones, affine, jnp.float32)
-    bias = self.param("bias", nn.initializers.zeros, affine, jnp.float32)
+    shape = (M, C) if self.per_domain_affine else (C,)
+    scale = self.param("scale", nn.initializers.ones, shape, jnp.float32)
+    bias = self.param("bias", nn.initializers.zeros, shape, jnp.float32)
     if not self.per_domain_affine:
       scale, bias = jnp.tile(scale, (M, 1)), jnp.tile(bias, (M, 1))
     stats = "batch_stats"
@@ -71,9 +72,13 @@ class SDNorm(nn.Module):
     mean = jax.lax.stop_gradient(running_mean.value)
     var = jax.lax.stop_gradient(running_var.value)
     if use_running_average:
-      center = mean.mean(axis=0)
+      center = mean.mean(axis=0, keepdims=True)
+      own_center = center
     else:
-      enough, center, batch_mean, batch_var = self._batch_statistics(z, p)
+      own_center, image_var = image_moments(z)
+      enough, center, batch_mean, batch_var = self._batch_statistics(
+        own_center, image_var, p
+      )
       if not self.is_initializing():
         new_mean = self.momentum * mean + (1 - self.momentum) * batch_mean
         new_var = self.momentum * var + (1 - self.momentum) * batch_var
@@ -83,27 +88,27 @@ class SDNorm(nn.Module):
       var = jnp.where(enough, batch_var, var)
 
     gain = scale * jax.lax.rsqrt(var + self.epsilon)
-    # The value of y does not depend on the center. It only keeps large offsets
-    # of z out of the sum a * z + b, where they would cancel.
-    center = jax.lax.stop_gradient(center)
+    # The value of y does not depend on the centers. They only keep large
+    # offsets of z out of the sum a * z + b, where they would cancel.
+    own_center = jax.lax.stop_gradient(own_center)
     a = _dot(p, gain)
-    b = _dot(p, bias - (mean - center[None]) * gain)
-    return _affine(z, a, b, center).astype(dtype)
+    b = _dot(p, bias - (mean - center) * gain) + (own_center - center) * a
+    return affine(z, a, b, own_center).astype(dtype)
 
   def _batch_statistics(
-    self, z: jax.Array, p: jax.Array
+    self, image_mean: jax.Array, image_var: jax.Array, p: jax.Array
   ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Computes the statistics of a batch.
 
     Args:
-      z: [B, ..., C].
+      image_mean: [B, C], mean of each image.
+      image_var: [B, C], variance of each image.
       p: [B, M].
 
     Returns:
-      Whether each domain has enough images [M, 1], the mean of all images [C],
-      the mean [M, C] and the variance [M, C] of each domain.
+      Whether each domain has enough images [M, 1], the mean of all images
+      [1, C] as a constant, the mean [M, C] and the variance [M, C] of each domain.
     """
-    image_mean, image_var = _moments(z)
     mass = p.sum(axis=0)
     # Twelve times p = 1/6 may round to slightly less than two images.
     least = self.min_mass * (1 - 1e-5)
@@ -112,37 +117,9 @@ class SDNorm(nn.Module):
 
     # E[x^2] - E[x]^2 would be wrong by several per cent at offset 100 and std
     # 0.1, so we take moments about a center. It does not change the result.
-    center = jax.lax.stop_gradient(image_mean.mean(axis=0))
-    deviation = image_mean - center[None]
+    center = jax.lax.stop_gradient(image_mean.mean(axis=0, keepdims=True))
+    deviation = image_mean - center
     mean = _dot(weights.T, deviation)
     square = _dot(weights.T, image_var + jnp.square(deviation))
     var = jnp.maximum(square - jnp.square(mean), 0.0)
-    return enough[:, None], center, mean + center[None], var
-
-
-@functools.partial(
-  jax.checkpoint,
-  policy=jax.checkpoint_policies.save_only_these_names("image_mean"),
-)
-def _moments(z: jax.Array) -> tuple[jax.Array, jax.Array]:
-  """Computes mean and variance of each image: [B, ..., C] -> 2 x [B, C].
-
-  The backward pass of this function and of `_affine` keeps only z of all arrays
-  as large as z. It recomputes no more than a subtraction.
-  """
-  z = z.astype(jnp.float32)
-  inner = tuple(range(1, z.ndim - 1))
-  mean = checkpoint_name(z.mean(axis=inner, keepdims=True), "image_mean")
-  var = jnp.square(z - mean).mean(axis=inner)
-  return mean.reshape(var.shape), var
-
-
-@jax.checkpoint
-def _affine(
-  z: jax.Array, a: jax.Array, b: jax.Array, center: jax.Array
-) -> jax.Array:
-  """Computes a * (z - center) + b; a, b: [B, C], center: [C]."""
-  z = z.astype(jnp.float32)
-  per_image = (z.shape[0], *(1,) * (z.ndim - 2), z.shape[-1])
-  center = center.reshape((1,) * (z.ndim - 1) + (-1,))
-  return a.reshape(per_image) * (z - center) + b.reshape(per_image)
+    return enough[:, None], center, mean + center, var

@@ -5,6 +5,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from comen_jax.nn.moments import image_moments
+
 
 def style_statistics(f: jax.Array, epsilon: float = 1e-5) -> jax.Array:
   """Computes channel-wise mean and std of a feature map (Eq. 1, 2), float32.
@@ -18,10 +20,8 @@ def style_statistics(f: jax.Array, epsilon: float = 1e-5) -> jax.Array:
     [B, 2C]: the C means, then the C standard deviations.
   """
   chex.assert_rank(f, 4)
-  f = f.astype(jnp.float32)
-  mean = f.mean(axis=(1, 2), keepdims=True)
-  variance = jnp.square(f - mean).mean(axis=(1, 2))
-  return jnp.concatenate([mean[:, 0, 0], jnp.sqrt(variance + epsilon)], axis=-1)
+  mean, variance = image_moments(f)
+  return jnp.concatenate([mean, jnp.sqrt(variance + epsilon)], axis=-1)
 
 
 class DomainPredictor(nn.Module):

@@ -35,7 +35,7 @@ def test_style_is_mean_then_std(offset, scale):
 def test_style_has_gradients_also_of_a_flat_map():
   f = np.random.default_rng(0).normal(size=(2, 3, 3, 2)).astype(np.float32)
   style = jax.jit(style_statistics)
-  check_grads(style, (f,), order=1, atol=2e-2, rtol=2e-2)
+  check_grads(style, (f,), order=1, modes=["rev"], atol=2e-2, rtol=2e-2)
   grad = jax.grad(lambda f: style(f).sum())(np.ones_like(f))
   np.testing.assert_allclose(grad, 1 / 9, rtol=1e-6)
 
