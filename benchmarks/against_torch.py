@@ -10,6 +10,8 @@ from benchmarks.tables import Table
 # OMP_WAIT_POLICY stays at its default, with which PyTorch's users run. Idle
 # threads sleep soon by themselves; the table shows the CPU that they take.
 _MODULES = {"ours": "benchmarks.jax_steps", "torch": "benchmarks.torch_steps"}
+# The peer once more, with the allocator's settings of our commands.
+_KEPT = "torch, memory kept"
 
 
 def measure(network: str, how: How) -> list[Table]:
@@ -24,10 +26,15 @@ def measure(network: str, how: How) -> list[Table]:
       side: stack.enter_context(Worker(module))
       for side, module in _MODULES.items()
     }
+    kept = stack.enter_context(Worker(_MODULES["torch"]))
     for name in names:
       for side, worker in workers.items():
         facts[side, name] = worker.prepare(name)
         contestants[f"{side} {name}"] = partial(worker.run, name)
+      if name != "matmul":
+        same = f"{name}@{facts['torch', name]['variant']}"
+        kept.prepare(same)
+        contestants[f"{_KEPT} {name}"] = partial(kept.run, same)
     times = alternate(contestants, how)
     idle = {side: worker.idle_cpu_share() for side, worker in workers.items()}
 
@@ -64,18 +71,21 @@ def matmul_flops(times: Times, side: str) -> float:
 def _row(network: str, row: str, times: Times, peak: float) -> dict:
   sizes = made.NETWORKS[network]
   batch = sizes.eval_batch if row.startswith("eval") else sizes.batch
-  ours, torch = (f"{side} {network}/{row}" for side in _MODULES)
+  ours, torch, kept = (f"{side} {network}/{row}" for side in (*_MODULES, _KEPT))
   count = flops.of_row(network, row)
   return {
     "row": row,
     "batch": batch,
     "ours": batch / times.median(ours),
     "torch": batch / times.median(torch),
+    _KEPT: batch / times.median(kept),
     "ours / torch": times.ratio(torch, ours),  # Speeds: inverse of times.
+    f"ours / {_KEPT}": times.ratio(kept, ours),
     "ours: share of peak": count / times.median(ours) / peak,
     "torch: share of peak": count / times.median(torch) / peak,
     "ours: seconds of rounds": times.seconds[ours],
     "torch: seconds of rounds": times.seconds[torch],
+    f"{_KEPT}: seconds of rounds": times.seconds[kept],
   }
 
 

@@ -17,6 +17,7 @@ from benchmarks.worker import Contestant
 from comen_jax import config as config_lib
 from comen_jax.data import batches
 from comen_jax.experiment import Experiment, build
+from comen_jax.process.allocator import keep_memory
 from comen_jax.prototypes import Prototypes
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
@@ -35,6 +36,7 @@ _BATCHES = 4
 
 def prepare(name: str) -> Contestant:
   """Makes `matmul`, or a row such as `digits/encode`."""
+  keep_memory()  # As each of our commands does.
   if name == "matmul":
     return _matmul()
   network, row = name.split("/")

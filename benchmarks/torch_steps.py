@@ -1,7 +1,9 @@
 """The PyTorch peer's steps: the same networks, batches and losses as ours.
 
 Each row is tried in several ways (`VARIANTS`). The fastest one on this machine
-competes, and the record says which one that is.
+competes, and the record says which one that is. A name such as
+`digits/encode@eager, contiguous` asks for one variant, in a process that keeps
+its memory as ours do (`comen_jax.process.allocator`).
 """
 
 import itertools
@@ -25,6 +27,7 @@ from benchmarks.torch_comen import (
 )
 from benchmarks.torch_nets import NETS, Backbone
 from benchmarks.worker import Contestant
+from comen_jax.process.allocator import keep_memory
 
 _NORMS = {
   "deepall": "none", "deepall_bn": "batch", "eval_bn": "batch",
@@ -97,9 +100,12 @@ def prepare(name: str) -> Contestant:
   torch.manual_seed(0)
   if name == "matmul":
     return _matmul()
+  name, _, asked = name.partition("@")
+  if asked:
+    keep_memory()
   network, row = name.split("/")
   best, tried = None, {}
-  for variant in VARIANTS:
+  for variant in (v for v in VARIANTS if asked in ("", str(v))):
     try:
       run = _runner(network, row, variant)
       seconds = _least_seconds(run)

@@ -48,6 +48,7 @@ class Experiment(NamedTuple):
     seed: seed of the order of batches.
     key: the run's key, on every device.
     candidate_epochs: number of last epochs among which one is chosen.
+    oracle: whether the target is tested at each of these epochs.
     init: makes the first state, on every device.
     train_steps: the jitted training step of each stage.
     eval_step: the jitted evaluation step.
@@ -67,6 +68,7 @@ class Experiment(NamedTuple):
   seed: int
   key: jax.Array
   candidate_epochs: int
+  oracle: bool
   init: Callable[[], TrainState]
   train_steps: tuple[steps.TrainStep, ...]
   eval_step: steps.EvalStep
@@ -199,6 +201,7 @@ def build(
     seed=config.seed,
     key=jax.device_put(key, shardings.replicated),
     candidate_epochs=config_lib.candidate_epochs(config),
+    oracle=config.oracle,
     # Born on the mesh, never on device 0.
     init=partial(
       jax.jit(init, out_shardings=shardings.replicated), key, weights

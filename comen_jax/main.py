@@ -23,9 +23,9 @@ _WORKDIR = flags.DEFINE_string(
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
-  from comen_jax import compilation, train
+  from comen_jax import process, train
 
-  compilation.keep()
+  process.start()
   train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
 
 

@@ -71,9 +71,12 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
       checkpoints.save(unit.number + 1, state, rank)
   checkpoints.wait()
 
-  _analyse(experiment, run, checkpoints)
+  tested = _test(experiment, run, checkpoints, state)
   checkpoints.close()
-  measured = {**experiment.setting, **selection.figures_of(run.records)}
+  measured = {
+    **experiment.setting,
+    **selection.figures_of(run.records, tested),
+  }
   origin |= {
     "seconds_of_this_start": time.monotonic() - start,
     "resumed_at_unit": done,
@@ -158,7 +161,7 @@ def _validate(
 ) -> tuple[dict[str, float], float]:
   """Scores of an epoch, and the rank of its checkpoint.
 
-  The target's accuracy is for the record only. The rank does not depend on it.
+  The target is tested only for the oracle, and the rank does not depend on it.
   """
   val = experiment.evaluate(state, experiment.split.val_rows)
   scores = {
@@ -168,17 +171,32 @@ def _validate(
   epochs = experiment.setting["epochs"]
   if epoch < epochs - experiment.candidate_epochs:
     return scores, _NO_CANDIDATE
-  target = experiment.evaluate(state, experiment.split.target_rows)
-  scores["target_accuracy"] = selection.accuracy(target)
+  scores["candidate"] = True
+  if experiment.oracle:
+    scores["target_accuracy"] = _target_accuracy(experiment, state)
   return scores, selection.rank(val, epoch)
 
 
-def _analyse(
-  experiment: Experiment, run: Workdir, checkpoints: Checkpoints
-) -> None:
-  """Writes the arrays and figures of the chosen epoch."""
-  chosen = selection.best(run.records)["unit"] + 1
-  state = checkpoints.restore(chosen, experiment.init())
+def _target_accuracy(experiment: Experiment, state: TrainState) -> float:
+  rows = experiment.split.target_rows
+  return selection.accuracy(experiment.evaluate(state, rows))
+
+
+def _test(
+  experiment: Experiment,
+  run: Workdir,
+  checkpoints: Checkpoints,
+  state: TrainState,
+) -> dict[int, float]:
+  """Tests the chosen and the last epoch -> target accuracy by epoch.
+
+  It also writes the arrays and figures of the chosen epoch.
+  """
+  last, chosen = selection.last(run.records), selection.best(run.records)
+  tested = {last["epoch"]: _target_accuracy(experiment, state)}
+  if chosen["epoch"] != last["epoch"]:
+    state = checkpoints.restore(chosen["unit"] + 1, experiment.init())
+    tested[chosen["epoch"]] = _target_accuracy(experiment, state)
   arrays = analysis.analyse(
     partial(experiment.outputs, state), experiment.dataset, experiment.split
   ) | experiment.method.describe(state)
@@ -187,3 +205,4 @@ def _analyse(
     f"{setting['dataset']}, target {setting['target']}, {setting['method']}"
   )
   run.picture(arrays, title)
+  return tested

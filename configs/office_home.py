@@ -45,6 +45,7 @@ def get_config() -> ConfigDict:
   config.eval_batch_size = 256
   config.epochs = 50
   config.stage_shares = (0.0, 0.4, 0.6)  # Warm-up, discover, encode.
+  config.oracle = False  # True also tests the target at every epoch.
 
   # Optimiser
   config.learning_rate = 0.001

@@ -29,7 +29,7 @@ def made_run(config, path: pathlib.Path):
   checkpoints = Checkpoints(run.checkpoints)
   states = []
   for unit, val in enumerate((0.5, 0.9, 0.7)):
-    scores = {"val_accuracy": val, "target_accuracy": 0.5}
+    scores = {"val_accuracy": val, "candidate": True}
     run.log({"unit": unit, "stage": "x", "epoch": unit + 1, **scores})
     states.append(_random_state(experiment, seed=unit))
     checkpoints.save(unit + 1, states[-1], val)

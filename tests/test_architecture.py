@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "comen_jax"
 # A module or folder imports only from its own folder and from those below it.
 ORDER = (
-  "main", "sweep", "report", "predict", "config_flag", "compilation", "train",
+  "main", "sweep", "report", "predict", "config_flag", "process", "train",
   "run", "experiment", "config", "variants", "methods", "steps", "optimizer",
   "train_state", "losses", "prototypes", "metrics", "nn", "data", "sharding",
   "files", "errors",

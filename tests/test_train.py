@@ -61,7 +61,7 @@ class Finished(NamedTuple):
 @pytest.fixture(scope="module")
 def finished(tiny_digits_dg, tmp_path_factory):
   config = make_tiny_config(tiny_digits_dg)
-  config.logging.tensorboard = True
+  config.logging.tensorboard = config.oracle = True
   path = tmp_path_factory.mktemp("finished") / "run"
   states = {}
   save = Checkpoints.save
@@ -102,6 +102,21 @@ def test_it_learns_the_classes_and_finds_the_domains(finished):
   assert measured["val_accuracy"] > 0.9
   assert measured["effective_domains"] > 2
   assert measured["nmi_domain"] > 0.5 > measured["nmi_class"]
+
+
+def test_the_oracle_tests_every_candidate_and_agrees_with_the_final_test(
+  finished,
+):
+  _, path, measured, _ = finished
+  found = {
+    r["epoch"]: r["target_accuracy"]
+    for r in read_log(path)
+    if r.get("candidate")
+  }
+  assert len(found) > 1
+  assert found[measured["selected_epoch"]] == measured["target_accuracy"]
+  assert found[max(found)] == measured["target_accuracy_last"]
+  assert max(found.values()) == measured["target_accuracy_oracle"]
 
 
 def test_analysis_agrees_with_the_result(finished):
@@ -349,7 +364,9 @@ def test_deepall_chooses_among_as_many_epochs_as_comen(
   assert measured["norm"] == {"deepall": "none", "deepall_bn": "batch"}[method]
   assert measured["nmi_domain"] is None
   records = read_log(tmp_path / "run")
-  assert [r["epoch"] for r in records if "target_accuracy" in r] == [3]
+  assert [r["epoch"] for r in records if r.get("candidate")] == [3]
+  assert not any("target_accuracy" in r for r in records)
+  assert measured["target_accuracy_oracle"] is None
 
 
 BAD = {

@@ -107,7 +107,7 @@ class SDNorm(nn.Module):
 
     Returns:
       Whether each domain has enough images [M, 1], the mean of all images
-      [1, C] as a constant, the mean [M, C] and the variance [M, C] of each domain.
+      [1, C] as a constant, mean and variance of each domain, 2 x [M, C].
     """
     mass = p.sum(axis=0)
     # Twelve times p = 1/6 may round to slightly less than two images.

@@ -34,9 +34,12 @@ def suits(
 ) -> bool:
   """Whether these functions can compute the convolution and are faster.
 
-  Few tiles do not pay for the transform of a large kernel.
+  Few tiles do not pay for the transform of a large kernel. An exported network
+  has no fixed batch size, and stays plain.
   """
   B, H, W, C = x.shape
+  if not isinstance(B, int):
+    return False
   tiles = B * _half(H) * _half(W)
   return (
     kernel.shape[:2] == (3, 3)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-from comen_jax import compilation, sharding
+from comen_jax import process, sharding
 from comen_jax.data.ingest import pictures
 from comen_jax.errors import UserError
 from comen_jax.predict import export, paths, trained
@@ -20,7 +20,7 @@ def give(args: argparse.Namespace) -> int:
   """Predicts, exports or both -> exit code, 1 if an image was skipped."""
   place = export.check_place(args.export) if args.export else None
   names = paths.pictures(args.images)
-  compilation.keep()
+  process.start()
   shardings = sharding.make()
   network = trained.load(args.run, shardings.replicated)
   if place:

@@ -16,6 +16,7 @@ _SHOWN = {"method", "norm", "dataset", "target", "seed", "num_domains"}
 # These do not change a result, or the record has the hash of what they name.
 _FREE = {
   "data_dir", "pretrained", "logging", "resolved", "eval_batch_size", "remat",
+  "oracle",
 }  # fmt: skip
 _METHODS = {variant.settings["method"] for variant in VARIANTS.values()}
 

@@ -21,7 +21,6 @@ _NEEDED = {
   "val_accuracy": float | int,
   "target_accuracy": float | int,
   "target_accuracy_last": float | int,
-  "target_accuracy_oracle": float | int,
 }
 
 

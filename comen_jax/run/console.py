@@ -177,9 +177,11 @@ def results(measured: dict[str, Any]) -> None:
     f" (epoch {measured['selected_epoch']})",
     "target": percent("target_accuracy"),
     "target, last epoch": percent("target_accuracy_last"),
-    "target, oracle": f"{percent('target_accuracy_oracle')}"
-    " (chosen by looking at the target)",
   }
+  if measured["target_accuracy_oracle"] is not None:
+    rows["target, oracle"] = (
+      f"{percent('target_accuracy_oracle')} (chosen by looking at the target)"
+    )
   if measured["domain_sizes"]:
     sizes = ", ".join(map(str, measured["domain_sizes"]))
     effective = f"{measured['effective_domains']:.2f}"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from comen_jax import compilation
 from comen_jax import config as config_lib
+from comen_jax import process
 from comen_jax.data import registry
 from comen_jax.run import console
 from comen_jax.run.workdir import check_config, read_result
@@ -62,7 +62,7 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
   if own_shares:
     jobs.train(tally, own_shares)
   else:
-    compilation.keep()
+    process.start()
     one_by_one.train(tally)
   if tally.summary():
     sys.exit(1)

@@ -46,7 +46,7 @@ def _serve(
   # Imported here: only now the cores are set.
   from absl import logging
 
-  from comen_jax import compilation
+  from comen_jax import process
   from comen_jax.run import console
   from comen_jax.sweep import one_by_one
 
@@ -54,7 +54,7 @@ def _serve(
     print(json.dumps(event), file=events, flush=True)
 
   logging.set_verbosity(request["verbosity"])
-  compilation.keep()
+  process.start()
   console.listen(lambda *news: send(news=news))
   while True:
     config = pickle.loads(base64.b64decode(request["config"]))

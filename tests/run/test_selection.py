@@ -13,7 +13,11 @@ from comen_jax.run import selection
 
 def _record(epoch, val, target=None, **more):
   record = {"epoch": epoch, "val_accuracy": val, **more}
-  return record if target is None else {**record, "target_accuracy": target}
+  return (
+    record
+    if target is None
+    else {**record, "candidate": True, "target_accuracy": target}
+  )
 
 
 RUN = [
@@ -34,6 +38,19 @@ RUN = [
 ]
 
 
+TESTED = {4: 0.3, 6: 0.6}
+
+
+def test_without_the_oracle_only_two_epochs_are_tested():
+  run = [dict(r) for r in RUN]
+  for record in run:
+    record.pop("target_accuracy", None)
+  figures = selection.figures_of(run, TESTED)
+  assert figures["target_accuracy"] == 0.3
+  assert figures["target_accuracy_last"] == 0.6
+  assert figures["target_accuracy_oracle"] is None
+
+
 def test_the_best_validation_accuracy_is_chosen_and_of_equals_the_later():
   assert selection.best(RUN)["epoch"] == 4
 
@@ -50,11 +67,11 @@ def test_the_target_has_no_say_in_what_is_chosen():
       if "target_accuracy" in record:
         record["target_accuracy"] = rng.random()
     assert selection.best(run)["epoch"] == 4
-    assert selection.figures_of(run)["selected_epoch"] == 4
+    assert selection.figures_of(run, TESTED)["selected_epoch"] == 4
 
 
 def test_figures_under_each_rule():
-  figures = selection.figures_of(RUN)
+  figures = selection.figures_of(RUN, TESTED)
   assert figures["selected_epoch"] == 4
   assert figures["val_accuracy"] == 0.8
   assert figures["val_accuracy_last"] == 0.75
@@ -64,7 +81,7 @@ def test_figures_under_each_rule():
 
 
 def test_latent_figures_are_of_the_last_report():
-  figures = selection.figures_of(RUN)
+  figures = selection.figures_of(RUN, TESTED)
   assert figures["nmi_domain"] == 0.8
   assert figures["nmi_class"] == 0.2
   assert figures["effective_domains"] == 1.9
@@ -73,13 +90,13 @@ def test_latent_figures_are_of_the_last_report():
 
 def test_one_report_is_not_filled_up_from_an_earlier_one():
   later = {"nmi_class": 0.3, "effective_domains": 1.5, "domain_sizes": [5, 5]}
-  figures = selection.figures_of([*RUN[:3], later, *RUN[3:]])
+  figures = selection.figures_of([*RUN[:3], later, *RUN[3:]], TESTED)
   assert figures["nmi_class"] == 0.3
   assert figures["nmi_domain"] is None  # One true domain: it has none.
 
 
 def test_without_a_report_there_are_no_latent_figures():
-  figures = selection.figures_of(RUN[3:])
+  figures = selection.figures_of(RUN[3:], TESTED)
   latent = ("nmi_domain", "nmi_class", "effective_domains", "domain_sizes")
   assert [figures[name] for name in latent] == [None] * 4
 

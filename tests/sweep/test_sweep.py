@@ -234,7 +234,7 @@ def test_killed_for_real_it_ends_with_the_same_records(
   _, err = process.communicate(timeout=600)
   assert process.returncode == 0, err
   often = tmp_path / "often"
-  for moment in ("[1/4]", "train epoch 2/3", "target, oracle", "[2/4]",
+  for moment in ("[1/4]", "train epoch 2/3", "target, last epoch", "[2/4]",
                  "discover epoch", "preparing encode", "[4/4"):  # fmt: skip
     process = command(arguments, often)
     for line in process.stdout:

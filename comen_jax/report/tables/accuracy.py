@@ -9,12 +9,12 @@ from comen_jax.report.grouping import LABELS_NOTE, Comparison, Group
 from comen_jax.report.statistics import Summary, average, percent, summarise
 
 BEST_VALIDATION = "target_accuracy"
+_ORACLE, _ORACLE_TITLE = "target_accuracy_oracle", "oracle (uses the target)"
 _RULES = {
   "best validation": BEST_VALIDATION,
   "last epoch": "target_accuracy_last",
-  "oracle (uses the target)": "target_accuracy_oracle",
+  _ORACLE_TITLE: _ORACLE,
 }
-_ORACLE = "target_accuracy_oracle"
 AVERAGE_NOTE = (
   "± is the sample standard deviation over seeds (ddof 1); a single run has"
   " none. The average is taken over all targets of a seed, then over the seeds"
@@ -23,6 +23,11 @@ AVERAGE_NOTE = (
 _RUNS_NOTE = (
   "Numbers in brackets are the runs per target, where targets have different"
   " numbers of runs."
+)
+_ORACLE_NOTE = (
+  "The oracle chooses the epoch by the target's own accuracy, which is unknown"
+  " in practice: it shows how much a better rule could gain, and is not a"
+  " result."
 )
 MISPRINT_MARK = "*"
 
@@ -84,23 +89,25 @@ def selection(comparison: Comparison) -> Table:
   """Shows accuracy under each rule that chooses an epoch of a run."""
   _, title, targets, groups = comparison
   rows = []
+  rules = dict(_RULES)
+  if not any(any(g.values(_ORACLE).values()) for g in groups):
+    del rules[_ORACLE_TITLE]  # No run was asked for it.
   for g in groups:
-    values = [g.values(key) for key in (*_RULES.values(), "val_accuracy")]
+    values = [g.values(key) for key in (*rules.values(), "val_accuracy")]
     rows.append((Cell(g.title, bold=True),))
     for target in (t for t in targets if t in g.runs):
       found = [summarise(f.get(target, {}).values()) for f in values]
-      rows.append((Cell(target), *_by_rule(found)))
+      rows.append((Cell(target), *_by_rule(found, rules)))
     found = [average(f, targets) for f in values]
-    rows.append((Cell("Average"), *_by_rule(found)))
+    rows.append((Cell("Average"), *_by_rule(found, rules)))
   return Table(
     f"Rules of selection on {title}: target accuracy (%) of the epoch that each"
     " rule chooses",
-    ("Target", *_RULES, "source validation"),
+    ("Target", *rules, "source validation"),
     tuple(rows),
     (
-      "All other tables use best validation. The oracle chooses the epoch by"
-      " the target's own accuracy, which is unknown in practice: it shows how"
-      " much a better rule could gain, and is not a result.",
+      "All other tables use best validation.",
+      *([_ORACLE_NOTE] if _ORACLE_TITLE in rules else []),
       "Source validation is the accuracy (%) on held-out source images at the"
       " epoch that best validation chooses.",
       *notes_on(groups, ()),
@@ -164,8 +171,8 @@ def _summary(
   return summarise(values.get(target, {}).values())
 
 
-def _by_rule(found: list[Summary | None]) -> list[Cell]:
-  muted = [key == _ORACLE for key in _RULES.values()] + [False]
+def _by_rule(found: list[Summary | None], rules: dict[str, str]) -> list[Cell]:
+  muted = [key == _ORACLE for key in rules.values()] + [False]
   return [Cell(percent(s), muted=m, numeric=True) for s, m in zip(found, muted)]
 
 

@@ -97,6 +97,16 @@ def test_misprints_of_pacs_are_marked_in_its_full_table():
   assert any("SagNet" in note for note in table.notes)
 
 
+def test_no_column_for_an_oracle_that_no_run_was_asked_for():
+  records = [
+    r._replace(measured={**r.measured, "target_accuracy_oracle": None})
+    for r in grid("comen", ALL)
+  ]
+  table = make(accuracy.selection, records)
+  assert is_whole(table)
+  assert not any("oracle" in text for text in (*table.header, *table.notes))
+
+
 def test_rules_stand_side_by_side_and_the_oracle_is_marked():
   table = make(accuracy.selection, grid("comen", ALL) + grid("deepall", LOWER))
   assert is_whole(table)

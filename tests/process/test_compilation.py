@@ -11,13 +11,13 @@ import zlib
 import pytest
 from conftest import ROOT
 
-from comen_jax import compilation
+from comen_jax.process import compilation
 
 OLD = time.time() - 3600
 CODE = """
 import json, collections
 import jax
-from comen_jax import compilation
+from comen_jax.process import compilation
 compilation.keep()
 counts = collections.Counter()
 jax.monitoring.register_event_listener(lambda name, **_: counts.update([name]))
