@@ -42,6 +42,8 @@ NETWORKS = {
     "pacs:quick", 112, 7, 32, 128,
     ("deepall", "discover", "encode", "eval_bn", "eval_comen"),
   ),
+  # With the batch size of configs/pacs.py; only `prototypes` uses it.
+  "resnet18_batch128": Network("pacs:quick", 112, 7, 128, 256, ("encode",)),
 }  # fmt: skip
 NUM_DOMAINS = 3
 LEARNING_RATE = 1e-3  # Small, so that noise stays harmless over many steps.

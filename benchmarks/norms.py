@@ -11,6 +11,7 @@ from benchmarks.jax_steps import repeat
 from benchmarks.tables import Table
 from benchmarks.worker import Contestant
 from comen_jax.nn.sdnorm import SDNorm
+from comen_jax.process.allocator import keep_memory
 
 SHAPES = ((128, 32, 32, 64), (32, 56, 56, 64))
 DOMAINS = (1, 3, 8, 32)
@@ -43,6 +44,7 @@ def measure(how: How) -> list[Table]:
 
 def prepare(name: str) -> Contestant:
   """Makes a norm such as `32x56x56x64/3`; M = 0 is nn.BatchNorm."""
+  keep_memory()
   size, domains = name.split("/")
   shape, M = tuple(map(int, size.split("x"))), int(domains)
   rng = np.random.default_rng(0)

@@ -14,20 +14,23 @@ from benchmarks.tables import Table
 from benchmarks.worker import Contestant
 from comen_jax import losses
 from comen_jax.nn.protogr import ProtoGR
+from comen_jax.process.allocator import keep_memory
 
 SIZES = ((3, 10), (3, 65), (10, 100), (40, 100))  # M, K
 _WIDTH = 512
-_STEP = "resnet18/encode"
+_STEPS = ("resnet18/encode", "resnet18_batch128/encode")
 
 
 def measure(how: How) -> list[Table]:
-  """Measures all sizes beside our encode step of ResNet-18."""
+  """Measures all sizes beside our encode steps of ResNet-18."""
   names = [f"{M}x{K}" for M, K in SIZES]
   with contextlib.ExitStack() as stack:
     worker = stack.enter_context(Worker("benchmarks.prototypes"))
     steps = stack.enter_context(Worker("benchmarks.jax_steps"))
-    contestants = {_STEP: partial(steps.run, _STEP)}
-    steps.prepare(_STEP)
+    contestants = {}
+    for name in _STEPS:
+      steps.prepare(name)
+      contestants[name] = partial(steps.run, name)
     for name in names:
       worker.prepare(name)
       contestants[name] = partial(worker.run, name)
@@ -46,7 +49,12 @@ def measure(how: How) -> list[Table]:
         "K": K,
         "ms": 1000 * times.median(names[i]),
         "growth exponent": growth,
-        "share of a ResNet-18 step": times.ratio(names[i], _STEP),
+        **{
+          f"share of a ResNet-18 step, {batch} images": times.ratio(
+            names[i], step
+          )
+          for batch, step in zip((32, 128), _STEPS)
+        },
         "seconds of rounds": times.seconds[names[i]],
       }
     )
@@ -55,6 +63,7 @@ def measure(how: How) -> list[Table]:
 
 def prepare(name: str) -> Contestant:
   """Makes the losses of `MxK` prototypes, all of them seen."""
+  keep_memory()
   M, K = map(int, name.split("x"))
   rng = np.random.default_rng(0)
   values = jnp.asarray(rng.uniform(0, 1, (M, K, _WIDTH)), jnp.float32)
