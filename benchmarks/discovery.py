@@ -10,7 +10,7 @@ from benchmarks import made
 from benchmarks.alternate import How, Worker, alternate
 from benchmarks.tables import Table
 from benchmarks.worker import Contestant
-from comen_jax.methods.comen import discovery
+from comen_jax.methods.comen import clustering, discovery
 from comen_jax.nn.style import DomainPredictor
 from comen_jax.report.plots import tsne
 
@@ -56,7 +56,8 @@ def prepare(name: str) -> Contestant:
   style, labels = _style(PORTIONS[size])
   facts = {"points": len(style), "width": _STYLE}
   if what != "F_d":
-    work = partial(discovery.cluster, style, made.NUM_DOMAINS, what, 0)
+    every = np.arange(len(style))
+    work = partial(clustering.cluster, style, every, made.NUM_DOMAINS, what, 0)
     return Contestant(_times(work), facts)
   work = partial(
     discovery._fit,
@@ -64,7 +65,7 @@ def prepare(name: str) -> Contestant:
     style,
     labels,
     jax.random.key(0),
-    _PRETRAIN_STEPS,
+    discovery.Pretraining("", 1.0, _PRETRAIN_STEPS),
   )
   return Contestant(_times(work), facts)
 

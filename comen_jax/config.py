@@ -50,8 +50,11 @@ def norm(config: ConfigDict) -> str:
 
 
 def backbone_options(config: ConfigDict) -> dict[str, Any]:
-  """Values of the keys that only some backbones have."""
-  return {name: config[name] for name in BACKBONES[config.backbone].options}
+  """Values of the keys that only some backbones or methods have."""
+  own = {name: config[name] for name in BACKBONES[config.backbone].options}
+  settings = method_settings(config)
+  names = ("style_from", "test_temperature")
+  return own | {name: settings[name] for name in names if name in settings}
 
 
 def method_settings(config: ConfigDict) -> Mapping[str, Any]:

@@ -71,6 +71,7 @@ class Experiment(NamedTuple):
   oracle: bool
   init: Callable[[], TrainState]
   train_steps: tuple[steps.TrainStep, ...]
+  diagnose_steps: tuple[steps.Diagnose | None, ...]
   eval_step: steps.EvalStep
   feature_step: steps.FeatureStep
 
@@ -210,6 +211,11 @@ def build(
       steps.jit_train_step(
         shardings, loss=stage.loss, tx=tx, frozen=stage.frozen, views=views
       )
+      for stage in method.stages
+    ),
+    diagnose_steps=tuple(
+      stage.diagnose
+      and steps.jit_diagnose_step(shardings, stage.diagnose, views)
       for stage in method.stages
     ),
     eval_step=steps.jit_eval_step(shardings, model, views),

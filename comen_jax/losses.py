@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from comen_jax.nn.protogr import centred
+
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
   """Computes L_cls (Eq. 15) of each image.
@@ -88,6 +90,7 @@ def protoccl(
   valid: jax.Array,
   temperature: float = 0.5,
   normalize: bool = True,
+  centre: bool = False,
 ) -> jax.Array:
   """Computes L_ProtoCCL (Eq. 14) of each prototype.
 
@@ -101,6 +104,7 @@ def protoccl(
     temperature: temperature tau.
     normalize: whether to scale prototypes to unit length first; the paper
       prints raw dot products.
+    centre: whether to subtract the mean prototype before that.
 
   Returns:
     [M, K], 0 where the prototype is not valid or has no positive.
@@ -109,7 +113,10 @@ def protoccl(
   chex.assert_shape(valid, prototypes.shape[:2])
   M, K, D = prototypes.shape
   valid = valid.astype(bool).reshape(-1)
-  c = jnp.where(valid[:, None], prototypes.reshape(M * K, D), 0.0)
+  c = prototypes.reshape(M * K, D)
+  if centre:
+    c = centred(c, valid)
+  c = jnp.where(valid[:, None], c, 0.0)
   if normalize:
     square = jnp.square(c).sum(axis=-1, keepdims=True)
     c = c / jnp.sqrt(jnp.maximum(square, 1e-12))

@@ -33,6 +33,7 @@ def update(
   domains: jax.Array,
   decay: float = 0.7,
   weights: jax.Array | None = None,
+  straight_through: bool = False,
 ) -> Prototypes:
   """Moves the prototypes towards the mean features of a batch (Eq. 7).
 
@@ -47,6 +48,8 @@ def update(
     domains: [B] int, latent domains; images of domain -1 are ignored.
     decay: decay rho of the moving average.
     weights: [B], weights of the images in the means; all are 1 if None.
+    straight_through: whether the gradient of a prototype is that of the
+      batch's mean, not 1 - decay times as much. Values do not change.
 
   Returns:
     The memory after the batch.
@@ -74,6 +77,8 @@ def update(
 
   old = jax.lax.stop_gradient(prototypes.values)
   moved = decay * old + (1 - decay) * local
+  if straight_through:
+    moved += decay * (local - jax.lax.stop_gradient(local))
   new = jnp.where(prototypes.seen[..., None], moved, local)
   return Prototypes(
     values=jnp.where(present[..., None], new, old),

@@ -18,7 +18,7 @@ from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn.backbone import Outputs
 from comen_jax.sharding import Shardings
-from comen_jax.train_state import TrainState
+from comen_jax.train_state import TrainState, paths_above
 
 Metrics = dict[str, jax.Array]
 TrainStep = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, Metrics]]
@@ -36,6 +36,14 @@ class Loss(Protocol):
   def __call__(
     self, state: TrainState, batch: Batch, key: jax.Array
   ) -> tuple[jax.Array, tuple[Any, Any, Metrics]]: ...
+
+
+class Diagnose(Protocol):
+  """Measures a batch of a stage: a pure function that gives scalars."""
+
+  def __call__(
+    self, state: TrainState, batch: Batch, key: jax.Array
+  ) -> Metrics: ...
 
 
 class FeatureStep(Protocol):
@@ -83,7 +91,7 @@ def train_step(
     params=optax.apply_updates(state.params, freeze(updates, frozen)),
     batch_stats=batch_stats,
     memory=memory,
-    opt_state=opt_state,
+    opt_state=hold(opt_state, state.opt_state, frozen),
     step=state.step + 1,
   )
   return state, {"loss": value, **metrics}
@@ -102,8 +110,7 @@ def freeze(updates: Any, frozen: tuple[str, ...]) -> Any:
   used = set()
 
   def update(keys, value: jax.Array) -> jax.Array:
-    path = "/".join(key.key for key in keys) + "/"
-    hits = [f for f in frozen if path.startswith(f + "/")]
+    hits = paths_above(keys, frozen)
     used.update(hits)
     return jnp.zeros_like(value) if hits else value
 
@@ -111,6 +118,19 @@ def freeze(updates: Any, frozen: tuple[str, ...]) -> Any:
   if unknown := set(frozen) - used:
     raise ValueError(f"no parameters at {', '.join(sorted(unknown))}")
   return updates
+
+
+def hold(new: Any, old: Any, frozen: tuple[str, ...]) -> Any:
+  """The new state of the optimiser, but the old one of frozen parameters.
+
+  Else weight decay would fill their momentum, and the first steps after they
+  are free again would follow it.
+  """
+
+  def choose(keys, new: jax.Array, old: jax.Array) -> jax.Array:
+    return old if paths_above(keys, frozen) else new
+
+  return jax.tree_util.tree_map_with_path(choose, new, old)
 
 
 def feature_step(
@@ -188,6 +208,22 @@ def jit_train_step(
     in_shardings=(replicated, rows, replicated),
     out_shardings=replicated,
     donate_argnums=0,
+  )
+
+
+def jit_diagnose_step(
+  shardings: Shardings, diagnose: Diagnose, views: Views
+) -> Diagnose:
+  """Jits `diagnose` on the training view of a batch."""
+
+  def step(state: TrainState, batch: Batch, key: jax.Array) -> Metrics:
+    view_key, own_key = jax.random.split(jax.random.fold_in(key, state.step))
+    batch = batch.replace(image=views.train(view_key, batch.image))
+    return diagnose(state, batch, own_key)
+
+  replicated, rows = shardings.replicated, shardings.rows
+  return jax.jit(
+    step, in_shardings=(replicated, rows, replicated), out_shardings=replicated
   )
 
 

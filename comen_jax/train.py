@@ -143,6 +143,8 @@ def _epoch(
     state, values = step(state, batch, experiment.key)
     history.append(values)
     progress.step(unit, history)
+  diagnose = experiment.diagnose_steps[unit.stage_number]
+  found = diagnose(state, batch, experiment.key) if diagnose else {}
   history = jax.device_get(history)
   means = {
     name: float(np.mean([np.float64(h[name]) for h in history]))
@@ -153,7 +155,8 @@ def _epoch(
       f"the loss of epoch {unit.run_epoch + 1} is {means['loss']}: lower"
       " learning_rate; the last good checkpoint is kept"
     )
-  return state, means
+  found = {name: float(v) for name, v in jax.device_get(found).items()}
+  return state, means | found
 
 
 def _validate(

@@ -1,5 +1,6 @@
 """All that changes while training, in one pytree of one structure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import flax.struct
@@ -42,3 +43,29 @@ class TrainState:
       opt_state=tx.init(params),
       step=jnp.zeros((), jnp.int32),
     )
+
+
+def paths_above(keys: Sequence[Any], paths: Sequence[str]) -> list[str]:
+  """Those of `paths` that are the leaf's own path, or lead to it.
+
+  Args:
+    keys: path of a leaf in the parameters, or in a tree that holds trees like
+      the parameters, such as the optimiser's state.
+    paths: paths of parameters, such as "backbone/domain_predictor".
+  """
+  names = [k.key for k in keys if isinstance(k, jax.tree_util.DictKey)]
+  path = "/".join(names) + "/"
+  return [p for p in paths if path.startswith(p + "/")]
+
+
+def forget_momentum(state: TrainState, paths: Sequence[str]) -> TrainState:
+  """Sets the optimiser's state of parameters to zero, as it is at the start.
+
+  Call it when a parameter is replaced: its momentum belongs to the old value.
+  """
+
+  def forget(keys, value: jax.Array) -> jax.Array:
+    return jnp.zeros_like(value) if paths_above(keys, paths) else value
+
+  opt_state = jax.tree_util.tree_map_with_path(forget, state.opt_state)
+  return state.replace(opt_state=opt_state)

@@ -10,12 +10,19 @@ Score: README, "Results".
 The recipe is the paper's: four 3x3 convolutions of 64 channels, SGD with
 momentum 0.9 and weight decay 5e-4, batch size 128, 50 epochs, learning rate
 0.05, multiplied by 0.1 every 20 epochs, no augmentation.
+
+`--config configs/digits.py:paper` has every choice as the paper prints it, where
+it prints one: Eq. 14 compares raw prototypes, both layers of ProtoGR share their
+parameters, F_d reads the style of the layer that is trained, and discover has no
+loss but L_cls and L_d.
 """
 
 from ml_collections import ConfigDict
 
 
-def get_config() -> ConfigDict:
+def get_config(variant: str = "") -> ConfigDict:
+  if variant not in ("", "paper"):
+    raise ValueError(f"unknown variant {variant!r}; choose paper")
   config = ConfigDict()
 
   # Method
@@ -73,12 +80,19 @@ def get_config() -> ConfigDict:
   config.comen.prototype_decay = 0.7  # rho
   config.comen.affinity_threshold = 0.5  # delta
   config.comen.temperature = 0.5  # tau
-  config.comen.protoccl_normalize = True
+  config.comen.prototype_form = "unit"  # raw, unit or centred
+  config.comen.straight_through = False
+  config.comen.shared_attention = False
   config.comen.entropy_weight = 1.0
   config.comen.balance_weight = 1.0
+  config.comen.anchor_weight = 1.0
   config.comen.clustering = "gmm"  # gmm or kmeans
   config.comen.portion = 0.3  # Share of the images that is clustered.
   config.comen.pretrain_steps = 1000
+  config.comen.pretrain_views = 2
+  config.comen.pretrain_noise = 0.3
+  config.comen.style_from = "copy"  # copy or live
+  config.comen.test_temperature = 1.0
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
   config.comen.true_domains = False  # True uses domain labels, to compare.
@@ -87,5 +101,13 @@ def get_config() -> ConfigDict:
   config.logging = ConfigDict()
   config.logging.tensorboard = True
   config.logging.every = 10  # Steps between updates of the progress bar.
+
+  if variant == "paper":
+    config.comen.prototype_form = "raw"
+    config.comen.shared_attention = True
+    config.comen.style_from = "live"
+    config.comen.style_gradient = True
+    config.comen.balance_weight = 0.0
+    config.comen.anchor_weight = 0.0
 
   return config.lock()

@@ -6,10 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from comen_jax.methods.comen import discovery
+from comen_jax.methods.comen import clustering, discovery
 from comen_jax.nn.style import DomainPredictor
 
 M, N, WIDTH = 3, 150, 12
+ALL = np.arange(N)
 TRUE = np.random.default_rng(0).integers(0, M, N)
 
 
@@ -24,24 +25,30 @@ def _same_but_for_names(a, b):
   return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
 
 
-@pytest.mark.parametrize("method", discovery.CLUSTERINGS)
+@pytest.mark.parametrize("method", clustering.CLUSTERINGS)
 def test_separated_blobs_are_found(method):
-  labels = discovery.cluster(_blobs(), M, method, seed=0)
+  labels = clustering.cluster(_blobs(), ALL, M, method, seed=0)
   assert labels.shape == (N,) and labels.dtype == np.int32
   assert set(labels.tolist()) == set(range(M))
   assert _same_but_for_names(labels, TRUE)
 
 
-@pytest.mark.parametrize("method", discovery.CLUSTERINGS)
+@pytest.mark.parametrize("method", clustering.CLUSTERINGS)
 def test_clusters_depend_on_the_seed_alone(method):
   # One cloud without structure: whatever the start leads to is found.
   style = np.random.default_rng(2).normal(size=(N, WIDTH)).astype(np.float32)
-  first = discovery.cluster(style, M, method, seed=5)
+  first = clustering.cluster(style, ALL, M, method, seed=5)
   np.random.seed(123)
-  again = discovery.cluster(style.astype(np.float64), M, method, seed=5)
+  again = clustering.cluster(style.astype(np.float64), ALL, M, method, seed=5)
   np.testing.assert_array_equal(first, again)
-  other = discovery.cluster(style, M, method, seed=6)
+  other = clustering.cluster(style, ALL, M, method, seed=6)
   assert (other != first).any()
+
+
+@pytest.mark.parametrize("method", clustering.CLUSTERINGS)
+def test_clusters_of_a_portion_label_all_images(method):
+  labels = clustering.cluster(_blobs(), ALL[::3], M, method, seed=0)
+  assert _same_but_for_names(labels, TRUE)
 
 
 def test_a_mixture_tells_domains_of_unequal_spread_where_kmeans_does_not():
@@ -51,7 +58,7 @@ def test_a_mixture_tells_domains_of_unequal_spread_where_kmeans_does_not():
   style = 2.0 * wide[:, None] + spread * rng.normal(size=(N, 2))
 
   def errors(method):
-    found = discovery.cluster(style, 2, method, seed=0)
+    found = clustering.cluster(style, ALL, 2, method, seed=0)
     return min((found != wide).sum(), (found == wide).sum())
 
   assert errors("gmm") < 5
@@ -61,6 +68,7 @@ def test_a_mixture_tells_domains_of_unequal_spread_where_kmeans_does_not():
 class _Sources:
   """Rows 0 to N - 1 of which every fifth is kept for validation."""
 
+  rows = np.arange(N)
   train_rows = np.flatnonzero(np.arange(N) % 5)
   val_rows = np.flatnonzero(np.arange(N) % 5 == 0)
 
@@ -114,10 +122,9 @@ def test_pretraining_teaches_the_clusters(found):
   assert found.agreement > 0.95
   style = 1000 + 50 * _blobs()
   predictor = DomainPredictor(M, hidden=8)
-  domains = discovery.predict_domains(
-    predictor, found.params, (style - found.mean) / found.std
-  )
+  domains = found.probs.argmax(axis=1)
   assert _same_but_for_names(domains, TRUE)  # Validation rows among them.
+  np.testing.assert_array_equal(domains, found.labels)
 
   # As the backbone holds it: F_d standardises for itself.
   variables = {
@@ -144,16 +151,56 @@ def test_an_untaught_predictor_shows_in_its_agreement(half):
   assert half[0].agreement < 0.9
 
 
-def test_only_a_portion_of_the_training_rows_is_looked_at(half):
-  clustered, taught = half[1][False], half[1][True]
-  assert len(set(clustered)) == len(clustered) == 60  # Half of 120.
-  assert np.isin(clustered, _Sources.train_rows).all()
-  # A fifth is held out to see what was learned.
-  assert len(taught) == 48
-  assert set(taught) < set(clustered)
+def test_only_a_portion_of_the_training_rows_teaches(half):
+  # Half of 120; a fifth of it is held out to see what was learned.
+  taught = half[1][True]
+  assert len(taught) == 2 * 48 and len(set(taught)) == 48  # Two views of each.
+  assert np.isin(taught, _Sources.train_rows).all()
 
 
 def test_another_key_draws_another_portion(half):
   step = _FeatureStep()
   _pretrain(step, portion=0.5, num_steps=1, seed=1)
-  assert step.seen[False] != half[1][False]
+  assert step.seen[True] != half[1][True]
+
+
+def test_a_dead_filter_does_not_blow_up_its_noise():
+  style = np.random.default_rng(0).normal(size=(40, 6))
+  style[:, 1] = 1e-9 * style[:, 1]  # A mean that never moves.
+  style[:, 5] = 0.2  # A constant deviation.
+  mean, std = discovery.statistics(style)
+  assert np.abs((style - mean) / std)[:, [1, 5]].max() < 1e-6
+  alive = [0, 2, 3, 4]
+  np.testing.assert_allclose(std[alive], style.std(axis=0)[alive])
+
+
+def test_noise_makes_the_predictor_unsure_between_domains():
+  def entropy(noise):
+    how = discovery.Pretraining("kmeans", 1.0, 300, noise=noise)
+    found = discovery.pretrain_predictor(
+      None, _Sources(), _FeatureStep(), jax.random.key(0),
+      predictor=DomainPredictor(M, hidden=8), how=how,
+    )  # fmt: skip
+    assert found.agreement > 0.95
+    p = np.maximum(found.probs, 1e-12)
+    return -(p * np.log(p)).sum(axis=1).mean()
+
+  assert entropy(1.0) > 3 * entropy(0.0)
+
+
+def test_an_empty_cluster_is_said_and_the_images_are_clustered_again(
+  monkeypatch,
+):
+  seeds = []
+
+  def cluster(style, portion, num_domains, method, seed):
+    seeds.append(seed)
+    return (TRUE if len(seeds) == 3 else TRUE % 2).astype(np.int32)
+
+  monkeypatch.setattr(clustering, "cluster", cluster)
+  found = _pretrain(num_steps=1)
+  np.testing.assert_array_equal(found.labels, TRUE)
+  assert np.diff(seeds).tolist() == [1, 1]
+  assert (
+    found.warnings == ("cluster 2 has 0 of 150 images: clustering again",) * 2
+  )

@@ -9,7 +9,7 @@ import numpy as np
 
 from comen_jax.data.sources import Sources
 from comen_jax.errors import UserError
-from comen_jax.steps import FeatureStep, Loss
+from comen_jax.steps import Diagnose, FeatureStep, Loss
 from comen_jax.train_state import TrainState
 
 
@@ -59,6 +59,7 @@ class Stage(NamedTuple):
     prepare: work before the first epoch, or None.
     frozen: paths of parameters that keep their value during the stage, such as
       "backbone/conv1".
+    diagnose: measures the last batch of every epoch, for the log only.
   """
 
   name: str
@@ -66,6 +67,7 @@ class Stage(NamedTuple):
   loss: Loss
   prepare: Prepare | None = None
   frozen: tuple[str, ...] = ()
+  diagnose: Diagnose | None = None
 
 
 class Method(NamedTuple):

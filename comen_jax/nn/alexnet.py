@@ -4,6 +4,8 @@ Parameters have torchvision's names with "_" in place of ".": `features_0` is
 conv1, `classifier_1` and `classifier_4` are fc6 and fc7.
 """
 
+from functools import partial
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -32,6 +34,7 @@ class AlexNet(Backbone):
   """
 
   style_layers = ("features_0",)
+  head = "classifier_6"
 
   @nn.compact
   def __call__(
@@ -58,17 +61,21 @@ class AlexNet(Backbone):
     he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
     x = images
     for number, features, size, stride, pad, pooled in _CONVS:
-      x = Conv(
+      make = partial(
+        Conv,
         features,
         (size, size),
         (stride, stride),
         padding=((pad, pad), (pad, pad)),
         dtype=self.dtype,
         kernel_init=he_normal,
-        name=f"features_{number}",
-      )(x)
+      )
+      x = make(name=f"features_{number}")(x)
       if number == 0:
-        style, domain_logits, domain_probs = self.domains(x, domain_probs)
+        f = self.style_map(make, images, x)
+        style, domain_logits, domain_probs = self.domains(
+          f, domain_probs, train
+        )
       x = nn.relu(x)
       if pooled:
         x = nn.max_pool(x, (3, 3), (2, 2))

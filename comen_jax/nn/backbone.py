@@ -1,7 +1,7 @@
 """What all backbones share: attributes, outputs, norms, domains from style."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import chex
@@ -15,6 +15,8 @@ from flax.typing import Dtype
 from comen_jax.nn.batch_norm import BatchNorm
 from comen_jax.nn.sdnorm import SDNorm
 from comen_jax.nn.style import DomainPredictor, style_statistics
+
+STYLE_COPY = "style_copy"  # In batch_stats: the copy of the first convolution.
 
 
 @flax.struct.dataclass
@@ -73,9 +75,15 @@ class Backbone(nn.Module):
     dtype: dtype of the layers. Parameters, statistics and head are float32.
     detach_style: whether to stop the gradient from F_d into the backbone.
     detach_probs: whether to stop the gradient from p into F_d and the style.
+    style_from: "live" takes the style of the first convolution as it is;
+      "copy" that of a copy, `batch_stats/style_copy`, which nothing trains. A
+      method sets the copy when it has found the domains, so that they stay a
+      fixed function of the image.
+    test_temperature: p is softmax(logits / this) in evaluation.
     sdnorm: arguments of `SDNorm`.
     norms: normalisations that the backbone can have, the published one first.
     style_layers: names of the parameters that the style depends on.
+    head: name of the linear layer that maps features to logits.
   """
 
   num_classes: int
@@ -84,9 +92,12 @@ class Backbone(nn.Module):
   dtype: Dtype = jnp.float32
   detach_style: bool = False
   detach_probs: bool = False
+  style_from: str = "live"
+  test_temperature: float = 1.0
   sdnorm: Mapping[str, bool | float] = FrozenDict()
   norms: ClassVar[tuple[str, ...]] = ("none", "batch", "sdnorm")
   style_layers: ClassVar[tuple[str, ...]] = ("conv1",)
+  head: ClassVar[str] = "head"
 
   def check(self, images: jax.Array) -> None:
     """Checks the input and `norm`; call it first in `__call__`."""
@@ -100,14 +111,36 @@ class Backbone(nn.Module):
     """Returns a maker of layers of `kind`, by default the backbone's norm."""
     return Norm(kind or self.norm, self.num_domains, self.dtype, self.sdnorm)
 
+  def style_map(
+    self, make: Callable[..., nn.Module], images: jax.Array, live: jax.Array
+  ) -> jax.Array:
+    """The feature map whose style is taken: `live`, or that of the copy.
+
+    Args:
+      make: makes the first convolution; it takes `name` or `parent`.
+      images: [B, H, W, 3], its input.
+      live: [B, H', W', C], its output.
+    """
+    if self.style_from == "live" or self.norm != "sdnorm":
+      return live
+    first = make(parent=None)
+
+    def zeros():
+      shapes = jax.eval_shape(first.init, jax.random.key(0), images[:1])
+      return jax.tree.map(lambda x: jnp.zeros(x.shape), shapes["params"])
+
+    copy = self.variable("batch_stats", STYLE_COPY, zeros)
+    return first.apply({"params": copy.value}, images)
+
   def domains(
-    self, f: jax.Array, domain_probs: jax.Array | None
+    self, f: jax.Array, domain_probs: jax.Array | None, train: bool
   ) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
     """Finds the latent domains of a feature map.
 
     Args:
       f: [B, H, W, C].
       domain_probs: [B, M], used as p if given; else p is F_d's softmax.
+      train: whether this is training; evaluation has a temperature.
 
     Returns:
       The style [B, 2C], F_d's logits [B, M] and p [B, M]. The last two are
@@ -121,7 +154,8 @@ class Backbone(nn.Module):
       jax.lax.stop_gradient(style) if self.detach_style else style
     )
     if domain_probs is None:
-      domain_probs = jax.nn.softmax(logits)
+      temperature = 1.0 if train else self.test_temperature
+      domain_probs = jax.nn.softmax(logits / temperature)
       if self.detach_probs:
         domain_probs = jax.lax.stop_gradient(domain_probs)
     return style, logits, domain_probs

@@ -1,5 +1,7 @@
 """The backbone for Digits-DG: four small convolutions."""
 
+from functools import partial
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -33,11 +35,13 @@ class DigitsCNN(Backbone):
     he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
     x = images
     for i in range(1, 5):
-      x = Conv(
-        64, (3, 3), dtype=self.dtype, kernel_init=he_normal, name=f"conv{i}"
-      )(x)
+      make = partial(Conv, 64, (3, 3), dtype=self.dtype, kernel_init=he_normal)
+      x = make(name=f"conv{i}")(x)
       if i == 1:
-        style, domain_logits, domain_probs = self.domains(x, domain_probs)
+        f = self.style_map(make, images, x)
+        style, domain_logits, domain_probs = self.domains(
+          f, domain_probs, train
+        )
       x = norm(x, domain_probs, train, name=f"norm{i}")
       # relu(max(x)) = max(relu(x)), with a quarter of the work.
       x = nn.relu(_max_pool(x))

@@ -13,8 +13,18 @@ _dot = functools.partial(jnp.dot, precision=_HIGHEST)
 _NO_EDGE = -1e30
 
 
+def centred(nodes: jax.Array, valid: jax.Array) -> jax.Array:
+  """Subtracts the mean of the valid nodes: [N, D], [N] -> [N, D]."""
+  weights = valid.astype(nodes.dtype)
+  mean = _dot(weights, nodes) / jnp.maximum(weights.sum(), 1.0)
+  return nodes - mean[None]
+
+
 def affinity(
-  nodes: jax.Array, valid: jax.Array, threshold: float = 0.5
+  nodes: jax.Array,
+  valid: jax.Array,
+  threshold: float = 0.5,
+  centre: bool = False,
 ) -> jax.Array:
   """Computes the cosine similarities above a threshold (Eq. 8).
 
@@ -24,6 +34,8 @@ def affinity(
     nodes: [N, D], node features.
     valid: [N], whether a node exists; others have rows and columns of 0.
     threshold: value that the similarity of two neighbours exceeds.
+    centre: whether to subtract the mean node first. Features that follow a
+      ReLU all point the same way, so that without it all nodes are neighbours.
 
   Returns:
     [N, N]. The diagonal is 1 for every valid node, even for a zero vector.
@@ -31,6 +43,8 @@ def affinity(
   chex.assert_rank(nodes, 2)
   chex.assert_shape(valid, (nodes.shape[0],))
   valid = valid.astype(bool)
+  if centre:
+    nodes = centred(nodes, valid)
   nodes = jnp.where(valid[:, None], nodes, 0.0)
   square = jnp.square(nodes).sum(axis=-1, keepdims=True)
   unit = nodes / jnp.sqrt(jnp.maximum(square, 1e-12))
@@ -79,17 +93,26 @@ class ProtoGR(nn.Module):
   Attributes:
     num_classes: number of classes K.
     threshold: threshold of `affinity`.
+    centre: whether `affinity` subtracts the mean node.
+    shared: whether both layers have the same parameters, as Eq. 9 prints them.
   """
 
   num_classes: int
   threshold: float = 0.5
+  centre: bool = False
+  shared: bool = False
 
   @nn.compact
   def __call__(self, nodes: jax.Array, valid: jax.Array) -> jax.Array:
     """Maps nodes [N, D] and valid [N] to logits [N, K]."""
-    edges = affinity(nodes, valid, self.threshold)
+    edges = affinity(nodes, valid, self.threshold, self.centre)
     nodes = jnp.where(valid.astype(bool)[:, None], nodes, 0.0)
-    x = GraphAttention(nodes.shape[1], name="attention_1")(nodes, edges)
-    x = GraphAttention(nodes.shape[1], name="attention_2")(x, edges)
+    first = GraphAttention(nodes.shape[1], name="attention_1")
+    second = (
+      first
+      if self.shared
+      else GraphAttention(nodes.shape[1], name="attention_2")
+    )
+    x = second(first(nodes, edges), edges)
     head = nn.Dense(self.num_classes, precision=_HIGHEST, name="head")
     return head(x + nodes)

@@ -5,6 +5,7 @@ Parameters have torchvision's names with "_" in place of ".", so that
 """
 
 import functools
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -42,6 +43,7 @@ class ResNet(Backbone):
   sdnorm_stem: bool = True
   remat: bool = False
   norms = ("batch", "sdnorm")
+  head = "fc"
 
   @property
   def style_layers(self) -> tuple[str, ...]:
@@ -81,9 +83,11 @@ class ResNet(Backbone):
     if self.remat:
       block = nn.remat(block, static_argnums=(3,))
 
-    x = _conv(64, 7, 2, self.dtype, name="conv1")(images)
+    make = functools.partial(_conv, 64, 7, 2, self.dtype)
+    x = make(name="conv1")(images)
     if self.style_at == "stem":
-      style, domain_logits, domain_probs = self.domains(x, domain_probs)
+      f = self.style_map(make, images, x)
+      style, domain_logits, domain_probs = self.domains(f, domain_probs, train)
       norm = self.norm_layers()
     x = (norm if self.sdnorm_stem else plain)(
       x, domain_probs, train, name="bn1"
@@ -100,7 +104,9 @@ class ResNet(Backbone):
           name=_name(stage, i),
         )(x, domain_probs, train)
       if self.style_at == f"layer{stage}":
-        style, domain_logits, domain_probs = self.domains(x, domain_probs)
+        style, domain_logits, domain_probs = self.domains(
+          x, domain_probs, train
+        )
         norm = self.norm_layers()
     features = x.astype(jnp.float32).mean(axis=(1, 2))
     uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
@@ -165,7 +171,7 @@ def _shortcut(
 
 
 def _conv(
-  features: int, size: int, stride: int, dtype: Dtype, name: str
+  features: int, size: int, stride: int, dtype: Dtype, **options: Any
 ) -> Conv:
   # "SAME" pads the sides differently at stride 2; torch pads them equally.
   pad = (size // 2, size // 2)
@@ -177,7 +183,7 @@ def _conv(
     use_bias=False,
     dtype=dtype,
     kernel_init=nn.initializers.variance_scaling(2.0, "fan_out", "normal"),
-    name=name,
+    **options,
   )
 
 

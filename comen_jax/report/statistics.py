@@ -50,6 +50,29 @@ def average(values: Values, targets: Iterable[str]) -> Summary | None:
   )
 
 
+def paired(one: Values, other: Values, targets: Iterable[str]) -> Values:
+  """Differences `one` - `other` of the runs that both have."""
+  return {
+    target: {
+      seed: value - other[target][seed]
+      for seed, value in one.get(target, {}).items()
+      if seed in other.get(target, {})
+    }
+    for target in targets
+  }
+
+
+def interval(summary: Summary | None, level: float = 0.95) -> float | None:
+  """Half the width of Student's interval of the mean; None for a single run."""
+  if summary is None or summary.std is None:
+    return None
+  # Imported here: most reports need no quantile of t.
+  from scipy.special import stdtrit
+
+  t = float(stdtrit(summary.runs - 1, 0.5 + level / 2))
+  return t * summary.std / math.sqrt(summary.runs)
+
+
 def show(summary: Summary | None, digits: int = 1, scale: float = 1.0) -> str:
   """Prints "62.5 ± 0.4", or "62.5" for a single run, or "" for none."""
   if summary is None:

@@ -27,6 +27,8 @@ THRESHOLD = 0.5
 class Backbone(nn.Module):
   """Features depend on p, as they do behind an SDNorm."""
 
+  norm: str = "sdnorm"
+
   @nn.compact
   def __call__(self, images, train, domain_probs=None):
     style = style_statistics(images)

@@ -17,6 +17,7 @@ from comen_jax.errors import UserError
 from comen_jax.methods import deepall
 from comen_jax.methods.base import Method, Stage, Task, split_epochs
 from comen_jax.methods.comen import prepare
+from comen_jax.methods.comen.diagnosis import diagnose
 from comen_jax.methods.comen.losses import (
   Memory,
   discover_loss,
@@ -31,6 +32,7 @@ from comen_jax.train_state import TrainState
 __all__ = ["Options", "create"]
 
 _PREDICTOR = f"backbone/{prepare.PREDICTOR}"
+_PROTOGR = "protogr"  # Nothing trains it before encode, weight decay neither.
 
 
 def create(task: Task, options: Options) -> Method:
@@ -44,7 +46,17 @@ def create(task: Task, options: Options) -> Method:
   sdnorm = task.norm == "sdnorm"
   if not (sdnorm or options.protogr or options.protoccl):
     return deepall.create(task, deepall.Options())
-  graph = ProtoGR(task.num_classes, options.affinity_threshold)
+  if options.style_from == "copy" and len(task.model.style_layers) > 1:
+    raise UserError(
+      'comen.style_from="copy": only the first convolution is copied; give'
+      " style_at=stem, or comen.style_from=live"
+    )
+  graph = ProtoGR(
+    task.num_classes,
+    options.affinity_threshold,
+    centre=options.prototype_form == "centred",
+    shared=options.shared_attention,
+  )
   make_stages = _stages_with_sdnorm if sdnorm else _stages_without_sdnorm
   return Method(
     # A stage of no epochs goes, but what it prepares stays.
@@ -52,7 +64,7 @@ def create(task: Task, options: Options) -> Method:
       s for s in make_stages(task, options, graph) if s.epochs or s.prepare
     ),
     init=partial(_init, task=task, graph=graph),
-    describe=partial(_describe, threshold=options.affinity_threshold),
+    describe=partial(_describe, graph=graph),
     domain_labels=options.true_domains,
   )
 
@@ -79,23 +91,25 @@ def _stages_with_sdnorm(
     graph=graph,
     options=options,
   )
+  find = partial(
+    prepare.prepare_discover,
+    predictor=DomainPredictor(task.num_domains),
+    style_layer=task.model.style_layers[0],
+    options=options,
+  )
   return (
-    Stage("warmup", warmup_epochs, warmup, frozen=(_PREDICTOR,)),
+    Stage("warmup", warmup_epochs, warmup, frozen=(_PREDICTOR, _PROTOGR)),
     Stage(
-      "discover",
-      discover_epochs,
-      discover,
-      prepare=partial(
-        prepare.prepare_discover,
-        predictor=DomainPredictor(task.num_domains),
-        options=options,
-      ),
+      "discover", discover_epochs, discover, prepare=find, frozen=(_PROTOGR,)
     ),
     Stage(
       "encode",
       encode_epochs,
       encode,
-      prepare=partial(prepare.prepare_encode, label=label),
+      prepare=partial(prepare.prepare_encode, label=label, discover=find),
+      diagnose=partial(
+        diagnose, model=task.model, graph=graph, options=options
+      ),
       frozen=(
         _PREDICTOR,
         *(style_layers if options.freeze_style_layer else ()),
@@ -118,12 +132,16 @@ def _stages_without_sdnorm(
       "warmup",
       warmup_epochs + discover_epochs,
       partial(deepall.classification, model=task.model),
+      frozen=(_PROTOGR,),
     ),
     Stage(
       "encode",
       encode_epochs,
       partial(encode_loss, model=task.model, graph=graph, options=options),
       prepare=partial(prepare.prepare_encode, label=label),
+      diagnose=partial(
+        diagnose, model=task.model, graph=graph, options=options
+      ),
     ),
   )
 
@@ -151,14 +169,16 @@ def _init(
   return {"protogr": params}, memory
 
 
-def _describe(state: TrainState, *, threshold: float) -> dict[str, np.ndarray]:
+def _describe(state: TrainState, *, graph: ProtoGR) -> dict[str, np.ndarray]:
   """Prototypes [M, K, D], whether each was seen, and their affinity (Eq. 8)."""
   memory = state.memory.prototypes
   nodes = memory.values.reshape(-1, memory.values.shape[-1])
   arrays = {
     "prototypes": memory.values,
     "prototypes_seen": memory.seen,
-    "affinity": affinity(nodes, memory.seen.reshape(-1), threshold),
+    "affinity": affinity(
+      nodes, memory.seen.reshape(-1), graph.threshold, graph.centre
+    ),
     "domains": state.memory.domains,
   }
   return {name: np.asarray(array) for name, array in arrays.items()}

@@ -5,27 +5,28 @@ with pseudo domain labels". How this is done is our choice (docs/choices.md).
 """
 
 import itertools
-import warnings
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import threadpoolctl
-from jax.experimental import multihost_utils
 
 from comen_jax import steps
 from comen_jax.data.sources import Sources
 from comen_jax.errors import UserError
 from comen_jax.losses import cross_entropy
+from comen_jax.methods.comen import clustering
+from comen_jax.metrics import probabilities
 from comen_jax.nn.style import DomainPredictor
 from comen_jax.steps import FeatureStep
 from comen_jax.train_state import TrainState
 
 _HELD_OUT = 0.2  # Share of the portion that tests whether F_d learned.
 _BATCH = 128
-_COMPONENTS = 8  # A full covariance of all 2C dimensions would overfit.
+_FLOOR = 0.1  # Least deviation of a channel's style, in medians of its kind.
+_LEAST_SHARE = 0.01  # A domain with fewer of the images counts as empty.
+_TRIES = 4  # Clusterings to try before an empty domain is accepted.
 
 
 class Pretraining(NamedTuple):
@@ -35,12 +36,16 @@ class Pretraining(NamedTuple):
     clustering: name of the clustering, one of `CLUSTERINGS`.
     portion: share of the source training images that is clustered.
     num_steps: number of Adam steps.
+    num_views: number of training views of each image to learn from.
+    noise: deviation of the noise that is added to the standardised style.
     true_domains: use the true domains in place of clusters.
   """
 
   clustering: str
   portion: float
   num_steps: int
+  num_views: int = 2
+  noise: float = 0.3
   true_domains: bool = False
 
 
@@ -51,12 +56,18 @@ class Pretrained(NamedTuple):
     params: parameters of `DomainPredictor`.
     mean, std: float32 [2C], statistics of the clustered style.
     agreement: share of held-out images for which F_d finds their cluster.
+    labels: int32 [N], the clusters (or true domains) of all source rows.
+    probs: [N, M], F_d's probabilities for all source rows.
+    warnings: lines for the user.
   """
 
   params: Any
   mean: np.ndarray
   std: np.ndarray
   agreement: float
+  labels: np.ndarray
+  probs: np.ndarray
+  warnings: tuple[str, ...]
 
 
 def pretrain_predictor(
@@ -89,85 +100,79 @@ def pretrain_predictor(
       f" that comen.portion={how.portion} takes of {available}: lower"
       " num_domains or raise comen.portion"
     )
-  rows = rng.choice(sources.train_rows, count, replace=False)
+  rows = sources.rows
+  portion = rng.choice(
+    np.flatnonzero(np.isin(rows, sources.train_rows)), count, replace=False
+  )
   style = _styles(state, sources, feature_step, rows, style_key, False)
-  mean, std = style.mean(axis=0), style.std(axis=0) + 1e-5
+  mean, std = statistics(style[portion])
+  style = (style - mean) / std
   if how.true_domains:
-    labels = sources.true_domains(rows)
+    labels, warnings = sources.true_domains(rows), ()
   else:
-    labels = cluster(
-      (style - mean) / std, predictor.num_domains, how.clustering, seed
+    labels, warnings = _cluster(
+      style, portion, predictor.num_domains, how, seed
     )
 
-  held_out = round(_HELD_OUT * count)
-  views = _styles(state, sources, feature_step, rows[held_out:], view_key, True)
+  held_out, taught = np.split(portion, [round(_HELD_OUT * count)])
+  views = [
+    _styles(state, sources, feature_step, rows[taught], key, True)
+    for key in jax.random.split(view_key, how.num_views)
+  ]
   params = _fit(
-    predictor, (views - mean) / std, labels[held_out:], fit_key, how.num_steps
+    predictor,
+    (np.concatenate(views) - mean) / std,
+    np.tile(labels[taught], how.num_views),
+    fit_key,
+    how,
   )
-  agreement = 1.0
-  if held_out:
-    found = predict_domains(predictor, params, (style[:held_out] - mean) / std)
-    agreement = float((found == labels[:held_out]).mean())
+  probs = probabilities(predictor.apply(_variables(params, style), style))
+  right = probs.argmax(axis=1) == labels
   return Pretrained(
-    params, mean.astype(np.float32), std.astype(np.float32), agreement
+    params,
+    mean.astype(np.float32),
+    std.astype(np.float32),
+    float(right[held_out].mean()) if len(held_out) else 1.0,
+    labels,
+    probs,
+    warnings,
   )
 
 
-def cluster(
-  style: np.ndarray, num_domains: int, method: str, seed: int
-) -> np.ndarray:
-  """Standardised style [N, 2C] -> pseudo domain labels int32 [N].
+def statistics(style: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Mean and deviation [2C] that standardise styles [N, 2C].
 
-  Process 0 clusters with one thread in float64, so that labels depend on the
-  seed alone. The other processes receive its labels.
+  A filter that is dead on these images has no deviation, and any noise in it
+  would be blown up. So the deviation has a floor, relative to the other means
+  or to the other deviations.
   """
-  labels = np.zeros(len(style), np.int32)
-  if jax.process_index() == 0:
-    # Imported here: only training needs it, and it takes a second.
-    from sklearn.exceptions import ConvergenceWarning
-
-    with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
-      warnings.simplefilter("ignore", ConvergenceWarning)
-      labels = _CLUSTERINGS[method](
-        np.asarray(style, np.float64), num_domains, seed
-      )
-  if jax.process_count() > 1:
-    labels = multihost_utils.broadcast_one_to_all(labels.astype(np.int32))
-  return np.asarray(labels, np.int32)
+  mean, std = style.mean(axis=0), style.std(axis=0)
+  halves = np.split(std, 2)
+  floors = [np.full(len(h), _FLOOR * np.median(h) + 1e-5) for h in halves]
+  return mean, np.maximum(std, np.concatenate(floors))
 
 
-def _kmeans(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
-  from sklearn.cluster import KMeans
-
-  model = KMeans(num_domains, n_init=10, random_state=seed)
-  return model.fit_predict(style)
-
-
-def _gmm(style: np.ndarray, num_domains: int, seed: int) -> np.ndarray:
-  from sklearn.decomposition import PCA
-  from sklearn.mixture import GaussianMixture
-
-  components = min(_COMPONENTS, *style.shape)
-  # Whitened: the mixture starts from k-means, which the largest component
-  # (brightness, as a rule) would dominate otherwise.
-  pca = PCA(components, whiten=True, random_state=seed)
-  model = GaussianMixture(
-    num_domains, covariance_type="full", n_init=5, reg_covar=1e-4,
-    random_state=seed,
-  )  # fmt: skip
-  return model.fit_predict(pca.fit_transform(style))
-
-
-_CLUSTERINGS = {"kmeans": _kmeans, "gmm": _gmm}
-CLUSTERINGS = tuple(_CLUSTERINGS)
-
-
-def predict_domains(
-  predictor: DomainPredictor, params: Any, style: np.ndarray
-) -> np.ndarray:
-  """Standardised style [N, 2C] -> most probable domain of F_d, int [N]."""
-  logits = predictor.apply(_variables(params, style), style)
-  return np.asarray(logits).argmax(axis=1)
+def _cluster(
+  style: np.ndarray,
+  portion: np.ndarray,
+  num_domains: int,
+  how: Pretraining,
+  seed: int,
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Clusters again, with another seed, while a cluster is nearly empty."""
+  warnings = []
+  for attempt in range(_TRIES):
+    labels = clustering.cluster(
+      style, portion, num_domains, how.clustering, seed + attempt
+    )
+    sizes = np.bincount(labels, minlength=num_domains)
+    if sizes.min() >= _LEAST_SHARE * len(labels):
+      break
+    warnings.append(
+      f"cluster {sizes.argmin()} has {sizes.min()} of {len(labels)} images:"
+      + (" clustering again" if attempt + 1 < _TRIES else " lower num_domains")
+    )
+  return labels, tuple(warnings)
 
 
 def _styles(
@@ -203,23 +208,29 @@ def _fit(
   style: np.ndarray,
   labels: np.ndarray,
   key: jax.Array,
-  num_steps: int,
+  how: Pretraining,
 ) -> Any:
-  """Trains F_d with Adam on cross-entropy, in seeded batches -> params."""
+  """Trains F_d with Adam on cross-entropy, in seeded batches -> params.
+
+  Noise that is new in each step makes F_d unsure where two domains meet. On the
+  same styles again and again it would become sure of everything.
+  """
   init_key, batch_key = jax.random.split(key)
   style = jnp.asarray(style, jnp.float32)
   labels = jnp.asarray(labels)
   params = jax.jit(predictor.init)(init_key, style[:1])["params"]
   tx = optax.adam(3e-3)
 
-  def loss(params, rows):
-    logits = predictor.apply(_variables(params, style), style[rows])
+  def loss(params, rows, noise):
+    logits = predictor.apply(_variables(params, style), style[rows] + noise)
     return cross_entropy(logits, labels[rows]).mean()
 
   def step(carry, key):
     params, opt_state = carry
-    rows = jax.random.randint(key, (_BATCH,), 0, len(style))
-    grads = jax.grad(loss)(params, rows)
+    row_key, noise_key = jax.random.split(key)
+    rows = jax.random.randint(row_key, (_BATCH,), 0, len(style))
+    noise = jax.random.normal(noise_key, (_BATCH, style.shape[1]))
+    grads = jax.grad(loss)(params, rows, how.noise * noise)
     # Optax raises a float to the power of its int32 step count.
     with jax.numpy_dtype_promotion("standard"):
       updates, opt_state = tx.update(grads, opt_state, params)
@@ -227,7 +238,7 @@ def _fit(
 
   @jax.jit
   def run(params):
-    keys = jax.random.split(batch_key, num_steps)
+    keys = jax.random.split(batch_key, how.num_steps)
     return jax.lax.scan(step, (params, tx.init(params)), keys)[0][0]
 
   return jax.device_get(run(params))

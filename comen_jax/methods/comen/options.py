@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from comen_jax.errors import UserError
-from comen_jax.methods.comen import discovery
+from comen_jax.methods.comen import clustering
+
+FORMS = ("raw", "unit", "centred")
 
 
 class Options(NamedTuple):
@@ -17,18 +19,35 @@ class Options(NamedTuple):
     prototype_decay: decay of the prototypes, rho of Eq. 7.
     affinity_threshold: threshold of the graph, delta of Eq. 8.
     temperature: temperature of ProtoCCL, tau of Eq. 14.
-    protoccl_normalize: L2-normalise the prototypes in Eq. 14.
+    prototype_form: what Eq. 8 and Eq. 14 compare: "raw" prototypes as the paper
+      prints them, prototypes of "unit" length, or "centred" ones: the mean
+      prototype is subtracted, then they get unit length. Eq. 8 takes cosines
+      in each case.
+    straight_through: let the gradient of a prototype be that of the batch's
+      mean, not 1 - rho times as much (Eq. 7). Its value is the same.
+    shared_attention: let both layers of ProtoGR share W and a, as Eq. 9 prints
+      them.
     entropy_weight: weight of L_d (Eq. 3) in discover.
     balance_weight: weight of log M - H(mean p) in discover; this term keeps the
       domains apart.
-    clustering: name of the clustering of style, see `discovery.CLUSTERINGS`.
+    anchor_weight: weight of the cross-entropy between F_d and the labels of
+      the clustering in discover; this term keeps the domains what they are.
+    clustering: name of the clustering of style, see `clustering.CLUSTERINGS`.
     portion: share of the source training images that is clustered.
     pretrain_steps: number of steps that pretrain F_d.
+    pretrain_views: number of training views of each image that F_d learns from.
+    pretrain_noise: deviation of the noise that is added to the standardised
+      style while F_d is pretrained. It makes p soft between domains.
+    style_from: "copy": F_d reads the style of a copy of the first convolution,
+      kept from the moment of clustering; "live": that of the layer itself,
+      under which the domains drift.
+    test_temperature: p is softmax(logits / this) in evaluation.
     style_gradient: let the losses of discover reach the backbone through the
       style. At the learning rate of digits this merges the domains.
     freeze_style_layer: freeze the layers that give the style, in encode.
-    true_domains: pretrain F_d and label the prototypes with true domains. A
-      method without domain labels must not claim such a result.
+    true_domains: in training, SDNorm and the prototypes get the true domains,
+      and F_d learns them. In evaluation p is F_d's. A method without domain
+      labels must not claim such a result.
   """
 
   protogr: bool = True
@@ -38,12 +57,19 @@ class Options(NamedTuple):
   prototype_decay: float = 0.7
   affinity_threshold: float = 0.5
   temperature: float = 0.5
-  protoccl_normalize: bool = True
+  prototype_form: str = "unit"
+  straight_through: bool = False
+  shared_attention: bool = False
   entropy_weight: float = 1.0
   balance_weight: float = 1.0
+  anchor_weight: float = 1.0
   clustering: str = "gmm"
   portion: float = 0.3
   pretrain_steps: int = 1000
+  pretrain_views: int = 2
+  pretrain_noise: float = 0.3
+  style_from: str = "live"
+  test_temperature: float = 1.0
   style_gradient: bool = False
   freeze_style_layer: bool = False
   true_domains: bool = False
@@ -51,10 +77,20 @@ class Options(NamedTuple):
 
 def check(options: Options) -> None:
   """Raises UserError at a value that cannot be right."""
-  if options.clustering not in discovery.CLUSTERINGS:
+  choices = {
+    "clustering": clustering.CLUSTERINGS,
+    "prototype_form": FORMS,
+    "style_from": ("copy", "live"),
+  }
+  for name, known in choices.items():
+    if getattr(options, name) not in known:
+      raise UserError(
+        f"comen.{name}={getattr(options, name)!r}: choose one of"
+        f" {', '.join(known)}"
+      )
+  if options.pretrain_views < 1:
     raise UserError(
-      f"comen.clustering={options.clustering!r}: choose one of"
-      f" {', '.join(discovery.CLUSTERINGS)}"
+      f"comen.pretrain_views={options.pretrain_views}: give 1 or more"
     )
   if not 0 < options.portion <= 1:
     raise UserError(

@@ -8,15 +8,15 @@ import numpy as np
 
 from comen_jax import prototypes, steps
 from comen_jax.data.sources import Sources
-from comen_jax.methods.base import Latent, Report
+from comen_jax.methods.base import Latent, Prepare, Report
 from comen_jax.methods.comen import discovery
 from comen_jax.methods.comen.losses import Memory
 from comen_jax.methods.comen.options import Options
 from comen_jax.metrics import probabilities
-from comen_jax.nn.backbone import Outputs
+from comen_jax.nn.backbone import STYLE_COPY, Outputs
 from comen_jax.nn.style import DomainPredictor
 from comen_jax.steps import FeatureStep
-from comen_jax.train_state import TrainState
+from comen_jax.train_state import TrainState, forget_momentum
 
 PREDICTOR = "domain_predictor"  # Name of F_d inside the backbone.
 _LEAST_AGREEMENT = 0.9
@@ -37,9 +37,14 @@ def prepare_discover(
   key: jax.Array,
   *,
   predictor: DomainPredictor,
+  style_layer: str,
   options: Options,
 ) -> tuple[TrainState, Report]:
-  """Pretrains F_d on clusters of style; see `discovery`."""
+  """Pretrains F_d on clusters of style; see `discovery`.
+
+  From here on, the copy of the first convolution is what it is now, and the
+  memory has the cluster of every source image.
+  """
   found = discovery.pretrain_predictor(
     state,
     sources,
@@ -50,25 +55,32 @@ def prepare_discover(
       clustering=options.clustering,
       portion=options.portion,
       num_steps=options.pretrain_steps,
+      num_views=options.pretrain_views,
+      noise=options.pretrain_noise,
       true_domains=options.true_domains,
     ),
   )
   backbone = {**state.params["backbone"], PREDICTOR: found.params}
-  statistics = {"mean": found.mean, "std": found.std}
+  batch_stats = {
+    **state.batch_stats,
+    PREDICTOR: {"mean": found.mean, "std": found.std},
+  }
+  if STYLE_COPY in batch_stats:
+    # A copy: the step reuses the memory of the layer itself.
+    batch_stats[STYLE_COPY] = jax.tree.map(jnp.copy, backbone[style_layer])
   state = state.replace(
-    params={**state.params, "backbone": backbone},
-    batch_stats={**state.batch_stats, PREDICTOR: statistics},
+    params={**state.params, "backbone": backbone}, batch_stats=batch_stats
   )
-  outputs = _source_outputs(state, sources, feature_step, key)
-  warnings = ()
+  state = forget_momentum(state, (f"backbone/{PREDICTOR}",))
+  warnings = found.warnings
   if found.agreement < _LEAST_AGREEMENT:
-    warnings = (
+    warnings += (
       f"F_d agrees with the clustering on only {found.agreement:.0%} of the"
       " held-out images: raise comen.pretrain_steps or try another clustering",
     )
-  return state, Report(
+  return _remember(state, sources, found.labels), Report(
     {"pretrain_agreement": found.agreement},
-    Latent(sources.rows, probabilities(outputs.domain_logits)),
+    Latent(sources.rows, found.probs),
     warnings,
   )
 
@@ -80,14 +92,41 @@ def prepare_encode(
   key: jax.Array,
   *,
   label: Label,
+  discover: Prepare | None = None,
 ) -> tuple[TrainState, Report]:
   """Fixes the domain of every source image and starts the prototypes.
 
   Prototypes are means over the training images (Eq. 6). Validation images get
   a domain too, for the log, but nothing is learned from them.
+
+  Args:
+    state: the state after discover.
+    sources: the source images.
+    feature_step: the jitted feature step.
+    key: random key of this stage.
+    label: gives the images their domain.
+    discover: finds the domains again if one of them has become empty.
   """
   outputs = _source_outputs(state, sources, feature_step, key)
-  probs = label(sources, outputs, key)
+  metrics, warnings = {}, ()
+  latent = probs = label(sources, outputs, key)
+  if discover:
+    latent = predicted_domains(sources, outputs, key)
+    sizes = np.bincount(latent.argmax(axis=1), minlength=latent.shape[1])
+    if not sizes.all():
+      state, report = discover(state, sources, feature_step, key)
+      warnings = (
+        f"latent domain {sizes.argmin()} had become empty: domains were found"
+        " again from the data",
+        *report.warnings,
+      )
+      outputs = _source_outputs(state, sources, feature_step, key)
+      probs = label(sources, outputs, key)
+      latent = predicted_domains(sources, outputs, key)
+    clusters = np.asarray(state.memory.domains)[sources.rows]
+    metrics["clustering_agreement"] = float(
+      (latent.argmax(axis=1) == clusters).mean()
+    )
   domains = np.full(state.memory.domains.shape, -1, np.int32)
   domains[sources.rows] = probs.argmax(axis=1)
   learn = np.isin(sources.rows, sources.train_rows)
@@ -103,11 +142,19 @@ def prepare_encode(
     ),
     jnp.asarray(domains),
   )
-  report = Report(
-    {"prototypes_seen": float(memory.prototypes.seen.sum())},
-    Latent(sources.rows, probs),
-  )
+  metrics["prototypes_seen"] = float(memory.prototypes.seen.sum())
+  report = Report(metrics, Latent(sources.rows, latent), warnings)
   return state.replace(memory=memory), report
+
+
+def _remember(
+  state: TrainState, sources: Sources, labels: np.ndarray
+) -> TrainState:
+  """Stores the domain of every source row."""
+  domains = np.full(state.memory.domains.shape, -1, np.int32)
+  domains[sources.rows] = labels
+  memory = state.memory.replace(domains=jnp.asarray(domains))
+  return state.replace(memory=memory)
 
 
 def predicted_domains(

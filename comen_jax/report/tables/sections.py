@@ -4,7 +4,7 @@ from comen_jax.report import paper
 from comen_jax.report.document import Section
 from comen_jax.report.grouping import Comparison, comparisons
 from comen_jax.report.records import Record
-from comen_jax.report.tables import accuracy, comen
+from comen_jax.report.tables import accuracy, comen, differences
 from comen_jax.report.tables.origin import origin
 
 
@@ -25,6 +25,7 @@ def _section(comparison: Comparison, is_last: bool) -> Section:
   printed = is_last and dataset in paper.TABLES
   found = [
     accuracy.main(comparison._replace(groups=whole or groups)),
+    differences.of_comen(comparison),
     comen.ablation(comparison),
     comen.numbers_of_domains(comparison),
     accuracy.selection(comparison),
