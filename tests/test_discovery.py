@@ -175,17 +175,25 @@ def test_a_dead_filter_does_not_blow_up_its_noise():
 
 
 def test_noise_makes_the_predictor_unsure_between_domains():
-  def entropy(noise):
+  centres = [_blobs()[TRUE == m].mean(axis=0) for m in range(M)]
+  between = 1000 + 50 * (centres[0] + centres[1])[None] / 2
+
+  def largest(noise):
     how = discovery.Pretraining("kmeans", 1.0, 300, noise=noise)
+    predictor = DomainPredictor(M, hidden=8)
     found = discovery.pretrain_predictor(
       None, _Sources(), _FeatureStep(), jax.random.key(0),
-      predictor=DomainPredictor(M, hidden=8), how=how,
+      predictor=predictor, how=how,
     )  # fmt: skip
     assert found.agreement > 0.95
-    p = np.maximum(found.probs, 1e-12)
-    return -(p * np.log(p)).sum(axis=1).mean()
+    variables = {
+      "params": found.params,
+      "batch_stats": {"mean": found.mean, "std": found.std},
+    }
+    logits = predictor.apply(variables, between.astype(np.float32))
+    return float(jax.nn.softmax(logits).max())
 
-  assert entropy(1.0) > 3 * entropy(0.0)
+  assert largest(2.0) < largest(0.0)
 
 
 def test_an_empty_cluster_is_said_and_the_images_are_clustered_again(

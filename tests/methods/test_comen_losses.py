@@ -118,11 +118,11 @@ def test_warmup_is_cross_entropy_at_equal_probabilities(case):
   jax.tree.map(np.testing.assert_array_equal, memory, case[0].memory)
 
 
-def test_discover_adds_entropy_and_imbalance(case):
+def test_discover_adds_entropy_imbalance_and_anchor(case):
   loss, (stats, memory, metrics) = call(
     losses.discover_loss,
     case,
-    options=Options(entropy_weight=0.7, balance_weight=0.4),
+    options=Options(entropy_weight=0.7, balance_weight=0.4, anchor_weight=0.2),
   )
   _, logits, ps = forward(case)
   loss_cls = cross_entropy(logits, case[1].label)
@@ -130,6 +130,11 @@ def test_discover_adds_entropy_and_imbalance(case):
   mean = ps.mean(axis=0)
   mean_entropy = -sum(p_m * np.log(p_m) for p_m in mean)
   want = loss_cls + 0.7 * entropy + 0.4 * (np.log(M) - mean_entropy)
+  state, batch, _ = case
+  clusters = np.array(state.memory.domains)[np.array(batch.row)]
+  want += 0.2 * np.mean([-np.log(p[m]) for p, m in zip(ps, clusters)])
+  agree = np.mean([p.argmax() == m for p, m in zip(ps, clusters)])
+  np.testing.assert_allclose(metrics["domain_agreement"], agree, rtol=1e-6)
   np.testing.assert_allclose(loss, want, rtol=1e-5)
   np.testing.assert_allclose(metrics["loss_cls"], loss_cls, rtol=1e-5)
   np.testing.assert_allclose(metrics["loss_d"], entropy, rtol=1e-5)

@@ -45,6 +45,10 @@ def prepare_discover(
   From here on, the copy of the first convolution is what it is now, and the
   memory has the cluster of every source image.
   """
+  if STYLE_COPY in state.batch_stats:
+    # A copy: a step reuses the memory of the layer itself.
+    layer = jax.tree.map(jnp.copy, state.params["backbone"][style_layer])
+    state = state.replace(batch_stats={**state.batch_stats, STYLE_COPY: layer})
   found = discovery.pretrain_predictor(
     state,
     sources,
@@ -61,15 +65,10 @@ def prepare_discover(
     ),
   )
   backbone = {**state.params["backbone"], PREDICTOR: found.params}
-  batch_stats = {
-    **state.batch_stats,
-    PREDICTOR: {"mean": found.mean, "std": found.std},
-  }
-  if STYLE_COPY in batch_stats:
-    # A copy: the step reuses the memory of the layer itself.
-    batch_stats[STYLE_COPY] = jax.tree.map(jnp.copy, backbone[style_layer])
+  statistics = {"mean": found.mean, "std": found.std}
   state = state.replace(
-    params={**state.params, "backbone": backbone}, batch_stats=batch_stats
+    params={**state.params, "backbone": backbone},
+    batch_stats={**state.batch_stats, PREDICTOR: statistics},
   )
   state = forget_momentum(state, (f"backbone/{PREDICTOR}",))
   warnings = found.warnings
