@@ -175,7 +175,7 @@ def test_a_dead_filter_does_not_blow_up_its_noise():
 
 
 def test_noise_makes_the_predictor_unsure_between_domains():
-  centres = [_blobs()[TRUE == m].mean(axis=0) for m in range(M)]
+  centres = [_blobs()[m == TRUE].mean(axis=0) for m in range(M)]
   between = 1000 + 50 * (centres[0] + centres[1])[None] / 2
 
   def largest(noise):

@@ -48,31 +48,35 @@ class Conv(nn.Module):
     """x: [B, H, W, C] -> [B, H', W', features]."""
     shape = (*self.kernel_size, x.shape[-1], self.features)
     kernel = self.param("kernel", self.kernel_init, shape, jnp.float32)
-    y = conv(
-      x.astype(self.dtype),
-      kernel.astype(self.dtype),
-      self.strides,
-      self.padding,
-    )
+    bias = None
     if self.use_bias:
       zeros = nn.initializers.zeros
       bias = self.param("bias", zeros, (self.features,), jnp.float32)
-      y = y + bias.astype(self.dtype).reshape(1, 1, 1, -1)
-    return y
+      bias = bias.astype(self.dtype)
+    return conv(
+      x.astype(self.dtype),
+      kernel.astype(self.dtype),
+      bias,
+      self.strides,
+      self.padding,
+    )
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+@partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def conv(
   x: jax.Array,
   kernel: jax.Array,
+  bias: jax.Array | None,
   strides: Sequence[int],
   padding: Sequence[tuple[int, int]],
 ) -> jax.Array:
-  """x: [B, H, W, C], kernel: [h, w, C, F] -> [B, H', W', F]."""
+  """x: [B, H, W, C], kernel: [h, w, C, F], bias: [F] -> [B, H', W', F]."""
   plain = partial(_plain, strides=strides, padding=padding)
-  if not winograd.suits(x, kernel, strides, padding):
-    return plain(x, kernel)
-  return lax.platform_dependent(x, kernel, cpu=winograd.forward, default=plain)
+  if winograd.suits(x, kernel, strides, padding):
+    y = lax.platform_dependent(x, kernel, cpu=winograd.forward, default=plain)
+  else:
+    y = plain(x, kernel)
+  return y if bias is None else y + bias.reshape(1, 1, 1, -1)
 
 
 def _plain(x, kernel, strides, padding):
@@ -81,46 +85,49 @@ def _plain(x, kernel, strides, padding):
   )
 
 
-def _forward(x, kernel, strides, padding):
-  return conv(x, kernel, strides, padding), (x, kernel)
+def _forward(x, kernel, bias, strides, padding):
+  return conv(x, kernel, bias, strides, padding), (x, kernel, bias)
 
 
 def _backward(strides, padding, saved, gradient):
-  x, kernel = saved
+  x, kernel, bias = saved
   plain = partial(_plain, strides=strides, padding=padding)
 
   def dx_by_xla(gradient, kernel):
     return jax.vjp(lambda x: plain(x, kernel), x)[1](gradient)[0]
 
-  def dk_by_xla(x, gradient):
-    return jax.vjp(lambda k: plain(x, k), kernel)[1](gradient)[0]
+  def parameters_by_xla(x, gradient):
+    (dk,) = jax.vjp(lambda k: plain(x, k), kernel)[1](gradient)
+    return dk, gradient.sum(axis=(0, 1, 2))
 
   if winograd.suits(x, kernel, strides, padding):
     dx = lax.platform_dependent(
       gradient, kernel, cpu=winograd.input_gradient, default=dx_by_xla
     )
-    dk_on_cpu = winograd.weight_gradient
+    parameters_on_cpu = winograd.parameter_gradients
   else:
     dx = dx_by_xla(gradient, kernel)
-    dk_on_cpu = partial(
-      weight_gradient, shape=kernel.shape, strides=strides, padding=padding
+    parameters_on_cpu = partial(
+      parameter_gradients, shape=kernel.shape, strides=strides, padding=padding
     )
-  dk = lax.platform_dependent(x, gradient, cpu=dk_on_cpu, default=dk_by_xla)
-  return dx, dk
+  dk, db = lax.platform_dependent(
+    x, gradient, cpu=parameters_on_cpu, default=parameters_by_xla
+  )
+  return dx, dk, None if bias is None else db
 
 
 conv.defvjp(_forward, _backward)
 
 
-def weight_gradient(
+def parameter_gradients(
   x: jax.Array,
   gradient: jax.Array,
   *,
   shape: tuple[int, int, int, int],
   strides: Sequence[int],
   padding: Sequence[tuple[int, int]],
-) -> jax.Array:
-  """Gradient of the kernel as a sum of products, a few images at a time.
+) -> tuple[jax.Array, jax.Array]:
+  """Gradients of kernel and bias as a sum of products, a few images at a time.
 
   Args:
     x: [B, H, W, C], input of the convolution.
@@ -132,9 +139,11 @@ def weight_gradient(
   count = _CHUNK if x.shape[0] % _CHUNK == 0 else 1
   h, w, channels, features = shape
   rows, columns = gradient.shape[1:3]
+  width = h * w * channels + 1
 
   def patches(x: jax.Array) -> jax.Array:
-    """[n, H, W, C] -> [n H' W', h w C]."""
+    """[n, H, W, C] -> [n H' W', h w C + 1]; the last column is 1."""
+    ones = jnp.ones((x.shape[0], rows, columns, 1), x.dtype)
     x = jnp.pad(x, ((0, 0), *padding, (0, 0)))
     parts = [
       x[
@@ -145,7 +154,7 @@ def weight_gradient(
       for i in range(h)
       for j in range(w)
     ]
-    return jnp.concatenate(parts, axis=-1).reshape(-1, h * w * channels)
+    return jnp.concatenate([*parts, ones], axis=-1).reshape(-1, width)
 
   def add(total: jax.Array, chunk: tuple[jax.Array, jax.Array]):
     x, gradient = chunk
@@ -158,6 +167,7 @@ def weight_gradient(
     return total + product, None
 
   split = lambda a: a.reshape(-1, count, *a.shape[1:])
-  zeros = jnp.zeros((features, h * w * channels), jnp.float32)
+  zeros = jnp.zeros((features, width), jnp.float32)
   total, _ = lax.scan(add, zeros, (split(x), split(gradient)))
-  return total.T.reshape(shape).astype(x.dtype)
+  total = total.T.astype(x.dtype)
+  return total[:-1].reshape(shape), total[-1]

@@ -73,19 +73,21 @@ def input_gradient(gradient: jax.Array, kernel: jax.Array) -> jax.Array:
   return forward(gradient, jnp.flip(kernel, (0, 1)).transpose(0, 1, 3, 2))
 
 
-def weight_gradient(x: jax.Array, gradient: jax.Array) -> jax.Array:
-  """Computes the kernel's gradient [3, 3, C, F].
+def parameter_gradients(
+  x: jax.Array, gradient: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  """Computes the gradients of the kernel [3, 3, C, F] and of a bias [F].
 
   Args:
     x: [B, H, W, C], input of the convolution.
     gradient: [B, H, W, F], gradient of its output.
   """
   C, F = x.shape[-1], gradient.shape[-1]
-  total = [
-    _product(v, g) for v, g in zip(_input_tiles(x), _output_tiles(gradient))
-  ]
+  tiles = _output_tiles(gradient)
+  total = [_product(v, g) for v, g in zip(_input_tiles(x), tiles)]
   total = jnp.stack(total).reshape(4, 4, C, F)
-  return jnp.einsum("ai,bj,abcf->ijcf", _G, _G, total)
+  sums = tiles[5]  # (1, 1) of A g A^T is the sum of the tile.
+  return jnp.einsum("ai,bj,abcf->ijcf", _G, _G, total), sums.sum(axis=0)
 
 
 def _input_tiles(x: jax.Array) -> list[jax.Array]:

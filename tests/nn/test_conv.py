@@ -40,22 +40,27 @@ def made(case):
   return x, kernel, stride, padding
 
 
-def plain(x, kernel, stride, padding):
-  return jax.lax.conv_general_dilated(
+def plain(x, kernel, bias, stride, padding):
+  y = jax.lax.conv_general_dilated(
     x, kernel, stride, padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
   )
+  return y if bias is None else y + bias.reshape(1, 1, 1, -1)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_value_and_gradients_are_those_of_lax_conv(case):
   x, kernel, stride, padding = made(case)
 
-  def loss(x, kernel, function):
-    y = function(x, kernel, stride, padding)
+  bias = jnp.linspace(-1.0, 1.0, kernel.shape[-1])
+
+  def loss(x, kernel, bias, function):
+    y = function(x, kernel, bias, stride, padding)
     return jnp.square(y + 0.1).sum()
 
   both = [
-    jax.jit(jax.value_and_grad(loss, (0, 1)), static_argnums=2)(x, kernel, f)
+    jax.jit(jax.value_and_grad(loss, (0, 1, 2)), static_argnums=3)(
+      x, kernel, bias, f
+    )
     for f in (conv, plain)
   ]
   for ours, want in zip(*map(jax.tree.leaves, both)):
@@ -79,10 +84,12 @@ def test_bfloat16_gradients_are_summed_in_float32():
   half = lambda a: a.astype(jnp.bfloat16)
 
   def loss(kernel):
-    return conv(half(x), kernel, stride, padding).astype(jnp.float32).sum()
+    return (
+      conv(half(x), kernel, None, stride, padding).astype(jnp.float32).sum()
+    )
 
   ours = jax.jit(jax.grad(loss))(half(kernel))
-  want = jax.grad(lambda k: plain(x, k, stride, padding).sum())(kernel)
+  want = jax.grad(lambda k: plain(x, k, None, stride, padding).sum())(kernel)
   assert ours.dtype == jnp.bfloat16
   np.testing.assert_allclose(
     ours.astype(jnp.float32), want, rtol=0.02, atol=0.02 * np.abs(want).max()
@@ -114,7 +121,7 @@ def test_winograd_rounds_like_a_plain_convolution():
 def test_only_cpu_has_its_own_functions(platform, case):
   """Forward, input gradient and weight gradient are lax.conv elsewhere."""
   x, kernel, stride, padding = made(case)
-  loss = lambda x, k: jnp.square(conv(x, k, stride, padding)).sum()
+  loss = lambda x, k: jnp.square(conv(x, k, None, stride, padding)).sum()
   step = jax.jit(jax.grad(loss, (0, 1)))
   text = step.trace(x, kernel).lower(lowering_platforms=(platform,)).as_text()
   own = {"3x3": 2, "Winograd": 0}[case]
