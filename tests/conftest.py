@@ -5,7 +5,6 @@ is most of the work of these tests, so XLA optimises nothing, and all processes
 of a test run share one cache of compiled functions.
 """
 
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -36,6 +35,8 @@ import jax
 import numpy as np
 import pytest
 from PIL import Image
+
+from benchmarks.made import load_config
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -108,16 +109,6 @@ def _draw_digits_dg(root: pathlib.Path) -> None:
           picture += rng.normal(0, 12, picture.shape)
           picture = np.clip(picture, 0, 255).astype(np.uint8)
           Image.fromarray(picture).save(folder / f"{i}.png")
-
-
-def load_config(name: str):
-  """The config of `configs/<name>.py`, `<name>:<variant>` as on the command."""
-  name, *variant = name.split(":")
-  place = ROOT / "configs" / f"{name}.py"
-  spec = importlib.util.spec_from_file_location(f"config_{name}", place)
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module.get_config(*variant)
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """Keeps freed memory in the process, so that each step finds it again.
 
 The temporary arrays of a step are large. glibc maps each block above 32 MB
-anew and gives it back when it is freed, so every step pays for tens of
-thousands of page faults: a fifth to a third of its time on CPU. Here the blocks
-come from the heap, which does not shrink. The process then holds its peak of
-memory until it ends.
+anew and gives it back when it is freed. So every step had tens of thousands of
+page faults, which took a tenth to two fifths of its time on CPU
+(docs/performance.md). Here the blocks come from the heap, which does not
+shrink. The process then holds its peak of memory until it ends.
 """
 
 import ctypes

@@ -50,7 +50,7 @@ def train(tally: Tally, shares: list[Share]) -> None:
   ended = 0
   with _stopping(jobs), Board(len(jobs), len(tally.left)) as board:
     while ended < len(tally.left):
-      event = events.get()
+      event = _next(events)
       if isinstance(event, Exception):
         raise event
       name = event.run.name
@@ -63,6 +63,17 @@ def train(tally: Tally, shares: list[Share]) -> None:
       else:
         console.say(tally.begin(event.run))
         board.begin(event.job, name)
+
+
+def _next(events: queue.SimpleQueue) -> "_Event | Exception":
+  """Waits for an event.
+
+  It wakes up every second: a signal that comes just before the wait begins does
+  not interrupt it, and its handler would run only at the next event.
+  """
+  while True:
+    with contextlib.suppress(queue.Empty):
+      return events.get(timeout=1.0)
 
 
 @contextlib.contextmanager
