@@ -201,6 +201,7 @@ def own_rows(name, members, file):
   return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("name", "images"), [("digits_dg", 24_000), ("pacs", 3_590)]
 )
