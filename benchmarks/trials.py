@@ -1,0 +1,111 @@
+"""Trials on mini digits that chose COMEN's defaults, and their table.
+
+  python -m benchmarks.trials --work runs/trials --out results/trials
+
+Each trial is a sweep over all targets and two seeds that differs from others in
+the settings of its line. A sweep that was stopped goes on where it was. The
+records are copied to OUT, and OUT/table.md is made from all records there.
+docs/findings.md says what was decided from it.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from absl import app, flags
+
+from benchmarks import trials_table
+
+# Rates drop after epochs 3 and 5 of 6. Encode starts at epoch 3, after the
+# first drop, or at epoch 2, before it. The baselines have the same rates.
+_COMMON = ("epochs=6", "lr_drops=(0.5, 0.83)")
+_AFTER = ("stage_shares=(0.17, 0.33, 0.5)",)
+_BEFORE = ("stage_shares=(0.17, 0.16, 0.67)",)
+
+
+def _weights(protogr: float, protoccl: float) -> tuple[str, ...]:
+  return (
+    f"comen.protogr_weight={protogr}",
+    f"comen.protoccl_weight={protoccl}",
+  )
+
+
+_OFF = _weights(0.0, 0.0)
+_RAW = ("comen.prototype_form=raw", *_weights(0.1, 0.1))
+_UNIT = ("comen.prototype_form=unit", *_weights(0.1, 0.1))
+_CENTRED = ("comen.prototype_form=centred",)
+_WEAK = (*_CENTRED, *_weights(0.1, 0.1))
+_MEDIUM = (*_CENTRED, *_weights(0.5, 0.5))
+_STRONG = (*_CENTRED, *_weights(2.0, 2.0))
+
+# Name of the trial: methods, settings.
+TRIALS = {
+  "deepall": ("deepall", ()),
+  "deepall_bn": ("deepall_bn", ()),
+  "off_after": ("comen", (*_AFTER, *_OFF)),
+  "off_before": ("comen", (*_BEFORE, *_OFF)),
+  "medium_before": ("comen", (*_BEFORE, *_MEDIUM)),
+  "strong_before": ("comen", (*_BEFORE, *_STRONG)),
+  "raw_before": ("comen", (*_BEFORE, *_RAW)),
+  "weak_before": ("comen", (*_BEFORE, *_WEAK)),
+  "medium_after": ("comen", (*_AFTER, *_MEDIUM)),
+  "strong_after": ("comen", (*_AFTER, *_STRONG)),
+  "raw_after": ("comen", (*_AFTER, *_RAW)),
+  "weak_after": ("comen", (*_AFTER, *_WEAK)),
+  "unit_before": ("comen", (*_BEFORE, *_UNIT)),
+  "true_domains": ("comen_true_domains", (*_BEFORE, *_MEDIUM)),
+  "straight_through": (
+    "comen",
+    (*_BEFORE, *_MEDIUM, "comen.straight_through=True"),
+  ),
+  "live": ("comen", (*_BEFORE, *_MEDIUM, "comen.style_from=live")),
+}
+
+_WORK = flags.DEFINE_string("work", "runs/trials", "Folder of the sweeps.")
+_OUT = flags.DEFINE_string("out", "results/trials", "Folder of the records.")
+_ONLY = flags.DEFINE_list("only", [], "Names of trials; all if empty.")
+_JOBS = flags.DEFINE_integer("jobs", 2, "Runs at a time.", 1)
+
+
+def command(name: str, folder: str, jobs: int) -> list[str]:
+  """The sweep of a trial, as a user would type it."""
+  methods, settings = TRIALS[name]
+  return [
+    *("-m", "comen_jax.sweep", "--config", "configs/digits.py"),
+    *("--workdir", folder, "--targets=all", "--seeds=0,1"),
+    *(f"--methods={methods}", f"--jobs={jobs}"),
+    *(f"--config.{setting}" for setting in (*_COMMON, *settings)),
+  ]
+
+
+def _copy(sweep: pathlib.Path, out: pathlib.Path) -> None:
+  """Copies records and training logs."""
+  for found in (*sweep.glob("results.*.jsonl"), *sweep.glob("*/*/*.json*")):
+    if found.suffix == ".jsonl" or found.name == "config.json":
+      place = out / found.relative_to(sweep)
+      place.parent.mkdir(parents=True, exist_ok=True)
+      shutil.copyfile(found, place)
+
+
+def main(argv: list[str]) -> None:
+  """Runs the trials that are left, one after the other."""
+  if len(argv) > 1:
+    raise app.UsageError(f"unknown argument {argv[1]!r}")
+  unknown = set(_ONLY.value) - set(TRIALS)
+  if unknown:
+    known = ", ".join(TRIALS)
+    raise app.UsageError(f"--only={unknown.pop()}: choose among {known}")
+  work, out = pathlib.Path(_WORK.value), pathlib.Path(_OUT.value)
+  for name in _ONLY.value or TRIALS:
+    print(f"trial {name}", flush=True)
+    words = command(name, str(work / name), _JOBS.value)
+    subprocess.run([sys.executable, *words], check=True)
+    _copy(work / name, out / name)
+    table = trials_table.make(out, {n: TRIALS[n][1] for n in TRIALS})
+    (out / "table.md").write_text(table, encoding="utf-8")
+  print((out / "table.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+  app.run(main)
