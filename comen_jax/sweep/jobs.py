@@ -40,7 +40,7 @@ def train(tally: Tally, shares: list[Share]) -> None:
   waiting: queue.SimpleQueue[Run] = queue.SimpleQueue()
   for run in tally.left:
     waiting.put(run)
-  events: queue.SimpleQueue[_Event | Exception] = queue.SimpleQueue()
+  events: queue.SimpleQueue[_Event | BaseException] = queue.SimpleQueue()
   # Shares stay as they are if fewer runs are left: a resumed run then has as
   # many cores as before, and computes the same to the last bit.
   jobs = [
@@ -48,10 +48,10 @@ def train(tally: Tally, shares: list[Share]) -> None:
     for number, share in enumerate(shares[: len(tally.left)])
   ]
   ended = 0
-  with _stopping(jobs), Board(len(jobs), len(tally.left)) as board:
+  with _stopping(jobs, events), Board(len(jobs), len(tally.left)) as board:
     while ended < len(tally.left):
       event = _next(events)
-      if isinstance(event, Exception):
+      if isinstance(event, BaseException):
         raise event
       name = event.run.name
       if event.outcome:
@@ -65,7 +65,7 @@ def train(tally: Tally, shares: list[Share]) -> None:
         board.begin(event.job, name)
 
 
-def _next(events: queue.SimpleQueue) -> "_Event | Exception":
+def _next(events: queue.SimpleQueue) -> "_Event | BaseException":
   """Waits for an event.
 
   It wakes up every second: a signal that comes just before the wait begins does
@@ -77,9 +77,17 @@ def _next(events: queue.SimpleQueue) -> "_Event | Exception":
 
 
 @contextlib.contextmanager
-def _stopping(jobs: list["_Job"]) -> Iterator[None]:
-  """Starts the jobs and stops them however the body ends, also by SIGTERM."""
-  before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+def _stopping(jobs: list["_Job"], events: queue.SimpleQueue) -> Iterator[None]:
+  """Starts the jobs and stops them however the body ends, also by a signal.
+
+  A signal is one more event. Raised by its handler, Ctrl-C would be lost
+  wherever Python can only print an exception, such as in a finaliser.
+  """
+  errors = {signal.SIGINT: KeyboardInterrupt(), signal.SIGTERM: SystemExit(143)}
+  before = {
+    number: signal.signal(number, lambda *_, error=error: events.put(error))
+    for number, error in errors.items()
+  }
   try:
     for job in jobs:
       job.start()
@@ -89,7 +97,8 @@ def _stopping(jobs: list["_Job"]) -> Iterator[None]:
       job.stop()
     for job in jobs:
       job.join()
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+      signal.signal(number, handler)
 
 
 class _Job(threading.Thread):
