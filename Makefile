@@ -1,5 +1,7 @@
-# Each target does all of its own set-up; a machine needs Python 3.11 and make.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Each target does all of its own set-up; a machine needs Python and make.
+IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c "$(IS_SUPPORTED)" 2>/dev/null && command -v $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
@@ -44,8 +46,8 @@ clean:
 	rm -rf $(VENV) $(BENCH) .pytest_cache .ruff_cache
 
 $(BIN)/python $(BENCH)/bin/python: %/bin/python:
-	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
-	  { echo "error: '$(PYTHON)' is not Python 3.11: give make PYTHON=<path of one>"; exit 1; }
+	@"$(PYTHON)" -c "$(IS_SUPPORTED)" || \
+	  { echo "error: '$(PYTHON)' is not Python 3.11 to 3.13: give make PYTHON=<path of one>"; exit 1; }
 	"$(PYTHON)" -m venv $*
 
 $(VENV)/.installed: requirements.txt | $(BIN)/python
