@@ -200,7 +200,7 @@ def build(
     batch_size=config.batch_size,
     eval_batch_size=config.eval_batch_size,
     seed=config.seed,
-    key=jax.device_put(key, shardings.replicated),
+    key=sharding.put(key, shardings.replicated),
     candidate_epochs=config_lib.candidate_epochs(config),
     oracle=config.oracle,
     # Born on the mesh, never on device 0.

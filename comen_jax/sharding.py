@@ -1,7 +1,7 @@
 """Places the state on every device and splits batches by rows."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding
@@ -31,3 +31,15 @@ def make(devices: Sequence[jax.Device] | None = None) -> Shardings:
   return Shardings(
     mesh, NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
   )
+
+
+def put(tree: Any, place: NamedSharding) -> Any:
+  """Copies the arrays of `tree` to the devices of `place`.
+
+  Devices of a slice that is only described, to compile for it, hold nothing:
+  then the result has shapes in place of arrays.
+  """
+  if place.addressable_devices:
+    return jax.device_put(tree, place)
+  shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place)
+  return jax.tree.map(shape, tree)
