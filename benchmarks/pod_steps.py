@@ -21,6 +21,7 @@ from benchmarks.collectives import Array, Collective
 from comen_jax import sharding
 from comen_jax.data.batches import Batch
 from comen_jax.experiment import Experiment, build
+from comen_jax.methods.comen.prepare import PREDICTOR
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 
@@ -94,14 +95,14 @@ def lower_for_gpu(case: Case) -> dict[str, Any]:
 def needed_bytes(state: TrainState) -> dict[str, int]:
   """Bytes of what a step has to reduce, each array once, float32.
 
-  Parameters, running statistics (a step reduces as many moments) and
-  prototypes. The latent domains of the rows are no part of it.
+  Parameters of the backbone, statistics of its norms (a step reduces as many
+  moments as it keeps) and prototypes. ProtoGR is left out: every chip has all
+  prototypes, so that its gradient is the same everywhere.
   """
-  memory = getattr(state.memory, "prototypes", {})
   parts = {
-    "parameters": state.params,
-    "statistics": state.batch_stats,
-    "prototypes": memory,
+    "parameters": state.params["backbone"],
+    "statistics": _statistics(state),
+    "prototypes": getattr(state.memory, "prototypes", ()),
   }
   return {
     name: sum(4 * leaf.size for leaf in jax.tree.leaves(tree))
@@ -113,29 +114,34 @@ def role(array: Array, state: TrainState) -> str:
   """What an array of a collective is, by its number of elements.
 
   Returns:
-    "weights": gradient of a convolution or a linear layer; "norms": moments of
-    a norm, or the gradients that lead to its scale and bias; "prototypes":
-    sums of a cell's features; "scalars": a loss, a metric, a count of images;
-    "other": what has no place in a data-parallel step.
+    "weights": gradient of a kernel, or of the last bias; "norms": moments of a
+    norm, gradients of its scale and bias, and biases of the same size;
+    "prototypes": sums and counts of cells; "scalars": a loss, a metric, images
+    of a domain; "other": what has no place in a data-parallel step.
   """
-  sizes = _sizes(state)
-  return next((r for r, known in sizes.items() if array.size in known), "other")
-
-
-def _sizes(state: TrainState) -> dict[str, set[int]]:
-  """Number of elements of the arrays of each role."""
-  paths = jax.tree_util.tree_leaves_with_path(state.params)
-  weights = {
-    leaf.size for keys, leaf in paths if keys[-1].key not in ("scale",)
-  }
-  norms = {leaf.size for leaf in jax.tree.leaves(state.batch_stats)}
-  sizes = {"norms": norms, "weights": weights - norms}
-  domains = 1
+  width = domains = 1
   if state.memory:
     domains, classes, width = state.memory.prototypes.values.shape
-    sizes["norms"] |= {size // domains for size in norms}
-    sizes["prototypes"] = {domains * classes * width, domains * classes}
-  return {"scalars": {1, domains}, **sizes}
+    if array.size in (domains * classes * width, domains * classes):
+      return "prototypes"
+  if array.size in (1, domains):
+    return "scalars"
+  moments = {leaf.size for leaf in _statistics(state)}
+  if array.size in moments | {size // domains for size in moments}:
+    return "norms"
+  weights = {leaf.size for leaf in jax.tree.leaves(state.params["backbone"])}
+  return "weights" if array.size in weights else "other"
+
+
+def _statistics(state: TrainState) -> list[Any]:
+  """Running means and variances of the norms."""
+  paths = jax.tree_util.tree_leaves_with_path(state.batch_stats)
+  # F_d has a mean and a std too; they are set once and never reduced.
+  return [
+    leaf
+    for keys, leaf in paths
+    if keys[-1].key in ("mean", "var") and keys[0].key != PREDICTOR
+  ]
 
 
 def _by_role(found: Iterable[Collective], state: TrainState) -> dict[str, Any]:

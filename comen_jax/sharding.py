@@ -39,7 +39,8 @@ def put(tree: Any, place: NamedSharding) -> Any:
   Devices of a slice that is only described, to compile for it, hold nothing:
   then the result has shapes in place of arrays.
   """
-  if place.addressable_devices:
+  device = place.mesh.devices.flat[0]
+  if device.client.runtime_type != "compile_only_runtime":
     return jax.device_put(tree, place)
   shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place)
   return jax.tree.map(shape, tree)
