@@ -82,7 +82,9 @@ def _compile(record: dict[str, Any], args) -> None:
   for number, case in enumerate(todo, 1):
     start = time.monotonic()
     _say(f"{number} of {len(todo)}: {case.name}")
-    record["steps"][case.name] = _measure(pod_steps, case)
+    found = _measure(pod_steps, case)
+    found["commit"] = record["machine"]["commit"]
+    record["steps"][case.name] = found
     _say(f"  {time.monotonic() - start:.0f} s")
     _write(args.out, record)
   _lower_for_gpu(record, pod_steps, args)
