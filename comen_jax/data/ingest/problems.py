@@ -38,5 +38,5 @@ class BadFilesError(UserError):
 
 
 def problems_of(error: UserError) -> tuple[str, ...]:
-  """Returns the problems of `BadFilesError`, or the message of another error."""
+  """Returns the problems of `BadFilesError`, or another error's message."""
   return error.problems if isinstance(error, BadFilesError) else (str(error),)

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from comen_jax.data.ingest.pictures import decode, decode_all
+from comen_jax.data.ingest.problems import BadFilesError
 from comen_jax.errors import UserError
 from data.helpers import encoded
 
@@ -147,8 +148,20 @@ def test_a_far_too_large_image_is_an_error_but_a_large_one_is_not(monkeypatch):
   (got,) = decode_all(list(data), data.get, 8, "here")  # Pillow would warn.
   assert got.shape == (8, 8, 3)
   monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 31)
-  with pytest.raises(UserError, match="here: 64 pixels does not decode"):
+  with pytest.raises(
+    UserError, match="here: 64 pixels does not decode.* more than 62 pixels"
+  ):
     list(decode_all(list(data), data.get, 8, "here"))
+
+
+def test_one_error_reports_all_bad_images():
+  good = encoded(Image.fromarray(pixels(8, 8, 3)))
+  data = {"a": good, "b": b"", "c": good, "d": b"text"}
+  images = decode_all(list(data), data.get, 8, "here")
+  assert next(images).shape == (8, 8, 3)
+  with pytest.raises(BadFilesError, match="b does not decode") as error:
+    next(images)
+  assert [p.split()[1] for p in error.value.problems] == ["b", "d"]
 
 
 def test_images_are_decoded_in_order_and_warning_filters_are_restored():
