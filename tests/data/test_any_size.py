@@ -24,7 +24,7 @@ print("peak", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-  """Forty images of noise, which no packer makes smaller; deleted at the end."""
+  """Forty images of noise, which nothing compresses; deleted at the end."""
   root = tmp_path_factory.mktemp("large")
   rng = np.random.default_rng(0)
   for number in range(FILES):

@@ -54,14 +54,6 @@ def test_a_split_of_several_shards_gives_the_same_rows(
     assert file.stat().st_size < 200_000  # The format pads a file to 64 KiB.
 
 
-def test_a_shard_is_full_or_has_one_image(monkeypatch):
-  monkeypatch.setattr(tfds_builders, "_SHARD_BYTES", 10)
-  sizes = [4, 6, 1, 99, 5, 5, 1, 8, 8]
-  rows = np.array([0, 1, 2, 3, 4, 5, 6, 8])
-  shards = tfds_builders._shards(rows, sizes)
-  assert shards == [[0, 1], [2], [3], [4, 5], [6, 8]]
-
-
 def test_an_image_that_is_lost_while_it_is_copied_leaves_nothing(
   tiny_digits_dg, cache, monkeypatch
 ):

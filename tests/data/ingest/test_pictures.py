@@ -149,7 +149,7 @@ def test_a_far_too_large_image_is_an_error_but_a_large_one_is_not(monkeypatch):
   assert got.shape == (8, 8, 3)
   monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 31)
   with pytest.raises(
-    UserError, match="here: 64 pixels does not decode.* more than 62 pixels"
+    UserError, match=r"here: 64 pixels does not decode.*more than 62 pixels"
   ):
     list(decode_all(list(data), data.get, 8, "here"))
 
