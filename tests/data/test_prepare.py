@@ -55,7 +55,7 @@ def test_bad_links_names_and_images_are_listed_at_once(tmp_path, cache):
   assert command.returncode == 2
   assert out == ""
   lines = err.splitlines()
-  assert lines[0] == "error: 4 files cannot be used:"
+  assert lines[0] == "error: 4 problems with the files:"
   assert len(lines) == 5
   for line, name in zip(
     lines[1:], ["link.png", r"tab\t.png", "y/0.png", "y/1.png"]
@@ -74,7 +74,7 @@ def test_the_first_20_bad_images_are_listed_and_the_rest_counted(
   with pytest.raises(UserError) as error:
     prepare.main(flags)
   lines = str(error.value).splitlines()
-  assert lines[0] == "23 files cannot be used:"
+  assert lines[0] == "23 problems with the files:"
   assert all("does not decode" in line for line in lines[1:21])
   assert lines[21:] == ["  and 3 more"]
   # Training says it in one line.

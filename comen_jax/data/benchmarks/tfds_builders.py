@@ -35,7 +35,8 @@ with warnings.catch_warnings():
   import tensorflow_datasets as tfds
 
 
-_SHARD_BYTES = 1 << 28  # A shard has fewer, or one image.
+# Of the images in a shard. A larger image is a shard of its own.
+_SHARD_BYTES = 1 << 28
 
 
 class PictureBuilder(tfds.core.ShardBasedBuilder, skip_registration=True):

@@ -17,7 +17,7 @@ SUFFIXES = (
   ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm",
   ".pgm",
 )  # fmt: skip
-MAX_BYTES = 1 << 28  # 256 MiB: no image file is larger.
+MAX_BYTES = 1 << 28  # Of one file: 256 MiB.
 _PART = 1 << 16
 _BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _TAR = re.compile(r"(.+)\.(tar(\..+)?|tgz)")

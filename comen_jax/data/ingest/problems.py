@@ -30,7 +30,7 @@ class BadFilesError(UserError):
     """Returns the first 20 problems, one per line, and counts the others."""
     if len(self.problems) == 1:
       return self.problems[0]
-    lines = [f"{len(self.problems):,} files cannot be used:"]
+    lines = [f"{len(self.problems):,} problems with the files:"]
     lines += [f"  {problem}" for problem in self.problems[:_LISTED]]
     if len(self.problems) > _LISTED:
       lines.append(f"  and {len(self.problems) - _LISTED:,} more")
