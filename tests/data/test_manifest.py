@@ -20,8 +20,10 @@ OWN = [
   for number in range(12)
 ]
 MANIFESTS = {
-  "digits_dg": "?",
-  "folder": "?",
+  "digits_dg": (
+    "6ae823ebee03a6950ba57dedda3ea78c0fcfe5c622db2dbc6735d7abc34088fe"
+  ),
+  "folder": "4feb1e818a1a8106a3840fe14a5452f902999512e202659587869819bcc7a6df",
 }
 
 
