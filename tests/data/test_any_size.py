@@ -24,7 +24,7 @@ print("peak", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-  """Forty images of noise, which nothing compresses; deleted at the end."""
+  """Images of noise, which nothing compresses; all is deleted at the end."""
   root = tmp_path_factory.mktemp("large")
   rng = np.random.default_rng(0)
   for number in range(FILES):
@@ -49,10 +49,8 @@ def layout_of_digits(number):
   ("name", "place"),
   [("folder", layout_of_folder), ("digits_dg", layout_of_digits)],
 )
-def test_more_than_a_gigabyte_is_prepared_in_little_memory(
-  large, name, place, tmp_path
-):
-  root = tmp_path / "data"
+def test_more_than_a_gigabyte_is_prepared_in_little_memory(large, name, place):
+  root = large / name
   for number in range(FILES):
     link = root / place(number)
     link.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +63,7 @@ def test_more_than_a_gigabyte_is_prepared_in_little_memory(
       Image.new("RGB", (4, 4), (cell[2], 0, 0)).save(small)
   size = sum(f.stat().st_size for f in root.rglob("*.bmp"))
   assert size > 1.2e9
-  cache = tmp_path / "cache"
+  cache = large / "cache"
   child = start_python(
     ["-c", CHILD, "--dataset", name, "--data_dir", str(root), "--size", "64"],
     COMEN_JAX_CACHE=str(cache),
