@@ -22,8 +22,9 @@ VERSION = 1  # Increase when the same bytes give other pixels.
 # them start external programs.
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 _ORIENTATION = 0x0112
-# All threads together: a pixel takes 4 bytes, and 16 if it is transparent.
+# Pixels of all threads together: each takes 4 bytes, or 8 if it is converted.
 _DECODING = parallel.Budget(1 << 26)
+_STRIP = 1 << 22  # Pixels of a transparent image that are converted at a time.
 _WAITING = 1 << 28  # Bytes of decoded images that wait to be stored.
 _BAD_PICTURE = (
   OSError,
@@ -152,10 +153,21 @@ def _rgb(picture: Image.Image) -> Image.Image:
     grey = Image.fromarray((pixels // 256).astype(np.uint8))
     return grey.convert("RGB")
   if picture.has_transparency_data:
-    over = picture.convert("RGBA")
-    white = Image.new("RGBA", over.size, "white")
-    return Image.alpha_composite(white, over).convert("RGB")
+    return _on_white(picture)
   if mode == "RGB":  # convert() would copy it.
     picture.load()
     return picture
   return picture.convert("RGB")
+
+
+def _on_white(picture: Image.Image) -> Image.Image:
+  """Puts a transparent image on white, strip by strip to save memory."""
+  width, height = picture.size
+  rgb = Image.new("RGB", picture.size)
+  rows = max(1, _STRIP // width)
+  for top in range(0, height, rows):
+    box = (0, top, width, min(top + rows, height))
+    over = picture.crop(box).convert("RGBA")
+    white = Image.new("RGBA", over.size, "white")
+    rgb.paste(Image.alpha_composite(white, over).convert("RGB"), box)
+  return rgb

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from comen_jax.data.ingest import pictures
 from comen_jax.data.ingest.pictures import decode, decode_all
 from comen_jax.data.ingest.problems import BadFilesError
 from comen_jax.errors import UserError
@@ -59,6 +60,23 @@ def test_a_transparent_grey_image_has_a_white_background():
   got = decode(encoded(Image.fromarray(array, "LA")), 8, "x")
   assert (got[:4] == 0).all()
   assert (got[4:] == 255).all()
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB"])
+def test_a_transparent_image_is_the_same_in_strips(mode, monkeypatch):
+  options = {}
+  if mode == "P":
+    image = Image.fromarray(pixels(9, 7, 3)).quantize(8)
+    options = {"transparency": bytes([0, 60, 120, 255])}
+  elif mode == "RGB":
+    image = Image.fromarray(pixels(9, 7, 3))
+    options = {"transparency": image.getpixel((3, 4))}
+  else:
+    image = Image.fromarray(pixels(9, 7, len(mode)), mode)
+  data = encoded(image, **options)
+  whole = decode(data, 16, "x")
+  monkeypatch.setattr(pictures, "_STRIP", 14)  # Two rows.
+  np.testing.assert_array_equal(decode(data, 16, "x"), whole)
 
 
 def test_a_palette_is_looked_up():
