@@ -23,6 +23,7 @@ from benchmarks import (
   epochs,
   made,
   norms,
+  parts,
   prototypes,
   starts,
 )
@@ -34,13 +35,14 @@ from comen_jax.files import write_json
 SECTIONS: dict[str, Callable[[How], list[Table]]] = {
   "digits": partial(against_torch.measure, "digits"),
   "resnet18": partial(against_torch.measure, "resnet18"),
+  "parts": parts.measure,
   "norms": norms.measure,
   "prototypes": prototypes.measure,
   "discovery": discovery.measure,
   "starts": starts.measure,
   "epochs": epochs.measure,
 }
-_NEED_TORCH = ("digits", "resnet18")
+_NEED_TORCH = ("digits", "resnet18", "parts")
 _QUICK = How(rounds=2, turn=0.1)
 
 
