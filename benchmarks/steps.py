@@ -5,7 +5,7 @@
 
 Contestants alternate in one run. Tables go to stdout as each section ends,
 progress goes to stderr, and everything is in the JSON file. On two cores the
-whole takes about an hour; `--quick` shows in minutes that all of it works.
+whole takes half an hour; `--quick` shows in minutes that all of it works.
 """
 
 import importlib.metadata
