@@ -71,7 +71,7 @@ $(BENCH)/.installed: requirements-bench.txt requirements.txt | $(BENCH)/bin/pyth
 	touch $@
 
 pod: $(POD)/.installed  ## steps compiled for TPU slices without a TPU; an hour on two cores
-	$(POD)/bin/python -m benchmarks.pod --out results/pod.json
+	$(POD)/bin/python -m benchmarks.pod --out results/pod.json --page docs/scale.md
 
 # An environment of its own: libtpu has 1.5 GB and slows every import of jax.
 $(POD)/.installed: requirements-pod.txt requirements.txt | $(POD)/bin/python

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks import pod_table
 from comen_jax.errors import Parser, UserError, command_line
-from comen_jax.files import write_json
+from comen_jax.files import write_json, write_text
 
 PER_CHIP = 128  # Images, as many as the paper has in a batch.
 GLOBAL = 256  # Images: the smallest batch that gives each chip of a pod one.
@@ -54,7 +54,10 @@ def main(argv: list[str] | None = None) -> None:
   record = _read(args.out)
   if not args.table:
     _compile(record, args)
-  print(pod_table.render(record))
+  tables = pod_table.render(record)
+  print(tables)
+  if args.page:
+    write_text(args.page, pod_table.put(tables, args.page.read_text()))
 
 
 def _compile(record: dict[str, Any], args) -> None:
@@ -160,6 +163,11 @@ def _parse(argv: list[str] | None):
     metavar="NAME",
     help="compile only the steps whose name contains NAME, such as"
     " resnet18/encode/per_chip/256",
+  )
+  parser.add_argument(
+    "--page",
+    type=pathlib.Path,
+    help="markdown page whose tables are replaced, such as docs/scale.md",
   )
   parser.add_argument(
     "--table", action="store_true", help="print the tables of the record only"

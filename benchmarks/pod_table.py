@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks import scaling
 from benchmarks.scaling import V5E, Times, Traffic
+from comen_jax.errors import UserError
 
 Step = dict[str, Any]
 _TITLES = {
@@ -16,6 +17,7 @@ _HEAD = (
   *("collectives", "MB", "compute, ms", "reduce, ms", "apart", "overlapped"),
   *("10 µs each", "compiled in, s"),
 )
+_BEGIN, _END = "<!-- make pod writes this -->", "<!-- up to here -->"
 
 
 def render(record: dict[str, Any]) -> str:
@@ -28,6 +30,15 @@ def render(record: dict[str, Any]) -> str:
     parts.append(f"{title}.\n\n{_markdown(_HEAD, rows)}")
   parts.append(_roles(steps))
   return "\n\n".join(parts)
+
+
+def put(tables: str, page: str) -> str:
+  """Puts the tables into a page, between the two marks that it has."""
+  before, found, rest = page.partition(_BEGIN)
+  _, ended, after = rest.partition(_END)
+  if not (found and ended):
+    raise UserError(f"the page has no marks {_BEGIN} and {_END}: add them")
+  return f"{before}{_BEGIN}\n\n{tables}\n\n{_END}{after}"
 
 
 def times(step: Step) -> Times:
