@@ -2,12 +2,12 @@
 # Runs N processes on this machine that train one run together:
 #   launch/local.sh 2 python -m comen_jax.main --config configs/digits.py --workdir W
 # A line of output begins with the number of its process. TERM and Ctrl-C are
-# passed on to all processes. When one fails, the others are ended as well.
-# Exit code: 75 if they were preempted (the same command resumes the run), else
-# that of the first process that failed (128 + n: by signal n), else 0.
+# passed on to all processes. When one fails, the others are ended as well: by
+# TERM, and by KILL after GRACE (10) seconds.
+# Exit code: 75 if they were preempted (call it again, it resumes), else that of
+# the first process that failed (128 + n: by signal n), else 0.
 set -u
-[[ ${1:-} =~ ^[1-9][0-9]*$ && $# -ge 2 ]] ||
-  { echo "usage: launch/local.sh N command [argument ...]" >&2; exit 2; }
+[[ ${1:-} =~ ^[1-9][0-9]*$ && $# -ge 2 ]] || { echo "usage: launch/local.sh N command ..." >&2; exit 2; }
 export COMEN_NUM_PROCESSES=$1 PYTHONUNBUFFERED=1; shift
 port=$((20000 + RANDOM % 10000)) # If something answers there, the next one.
 while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do ((port++)); done
@@ -34,7 +34,7 @@ while ((${#pids[@]})); do
     echo "process $i ended with exit code $ended" >&2
     [[ $preempted ]] && ((ended == 143)) && ended=75 # TERM came very early.
     ((ended == 75)) && preempted=yes; ((code == 0 || code == 75)) && code=$ended
-    [[ $deadline ]] || stop TERM 10
+    [[ $deadline ]] || stop TERM "${GRACE:-10}"
   done
 done
 exit "$code"

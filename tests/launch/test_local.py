@@ -98,18 +98,17 @@ def test_a_preempted_process_stops_the_others_with_75():
   assert job.returncode == 75
 
 
-def test_a_process_that_ignores_term_is_killed():
+def test_a_process_that_ignores_term_is_killed(monkeypatch):
+  monkeypatch.setenv("GRACE", "1")
   deaf = (
     "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     "if os.environ['COMEN_PROCESS_ID'] == '1':\n"
     "  import time; time.sleep(1); os._exit(3)\n"
   )
-  began = time.monotonic()
   job = start(2, deaf + WAITS)
-  _, err = job.communicate(timeout=40)
+  _, err = job.communicate(timeout=30)
   assert job.returncode == 3
   assert "process 0 ended with exit code 137" in err
-  assert time.monotonic() - began < 25
 
 
 @pytest.mark.parametrize(
@@ -118,4 +117,4 @@ def test_a_process_that_ignores_term_is_killed():
 def test_a_wrong_call_is_answered_by_the_usage(arguments):
   done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True)
   assert done.returncode == 2
-  assert done.stderr == "usage: launch/local.sh N command [argument ...]\n"
+  assert done.stderr == "usage: launch/local.sh N command ...\n"

@@ -6,16 +6,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "launch" / "tpu_pod.sh"
 # As gcloud does: all workers at once, then the first exit code that is not 0.
 GCLOUD = r"""#!/usr/bin/env bash
-[ "$*" = "${*/--command=/}" ] && { echo "$*" >>calls; cat state; exit; }
-echo "${*%%--command=*}" >>calls
+[ "$4" = describe ] && { echo "$*" >>calls; cat state; exit; }
+command=${*: -1} command=${command#--command=}
+echo "${*:1:$#-1}" >>calls
 for w in 0 1; do
-  (cd "$w" && HOME=$PWD exec bash -c "${*#*--command=}") & pids[w]=$!
+  (cd "$w" && HOME=$PWD exec bash -c "$command") & pids[w]=$!
 done
 for w in 0 1; do
   wait "${pids[w]}"; ended=$?
@@ -23,7 +25,7 @@ for w in 0 1; do
 done
 exit "$code"
 """
-SSH = "compute tpus tpu-vm ssh slice --zone=zone --worker=all "
+SSH = "compute tpus tpu-vm ssh slice --zone=zone --worker=all"
 # The n-th start of a worker ends with the n-th of the exit codes.
 ENDS_WITH = """
 import os, sys
@@ -125,6 +127,7 @@ def test_a_process_of_an_earlier_start_is_ended_first(slice_of_two):
   other = subprocess.Popen([sys.executable, "-c", SAVES, "something else"])
   (slice_of_two / "0" / ".comen.pid").write_text(f"{old.pid}\n")
   (slice_of_two / "1" / ".comen.pid").write_text(f"{other.pid}\n")
+  threading.Thread(target=old.wait).start()  # An ended child must be reaped.
   try:
     job = start(slice_of_two, ENDS_WITH, "0")
     job.communicate(timeout=30)
