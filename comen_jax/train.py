@@ -128,8 +128,9 @@ def _train(
       run.log(record)
       checkpoints.save(unit.number + 1, state, rank)
       interruption.unit_done(unit.number)
-  checkpoints.wait()
-  interruption.remove()
+  with stopping.held():  # The last checkpoint is being written.
+    checkpoints.wait()
+    interruption.remove()
   return state
 
 

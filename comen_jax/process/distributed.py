@@ -53,11 +53,12 @@ def session() -> Iterator[None]:
   stopping.listen_together(multihost_utils.reached_preemption_sync_point)
   try:
     yield
-  except SystemExit:  # All processes end alike, Stopped included.
+  except SystemExit as end:  # All processes end alike, Stopped included.
+    first = jax.process_index() == 0
     jax.distributed.shutdown()
-    if jax.process_index() == 0:
+    if first:
       raise
-    _end(sys.exc_info()[1].code)
+    _end(int(end.code or 0))
   except BaseException as error:
     _leave(error)
   jax.distributed.shutdown()
