@@ -14,6 +14,7 @@ vm() { gcloud compute tpus tpu-vm "$1" "$slice" --zone="$zone" "${@:2}"; }
 # An older process would hold the chips. It is known by the number in its file.
 # shellcheck disable=SC2016 # The workers expand it.
 end='f=~/.comen.pid; p=$(cat $f 2>/dev/null) && grep -qsa comen_jax /proc/$p/cmdline && kill $p'
+# shellcheck disable=SC2016
 end+=' && { timeout 60 tail -s 1 -f /dev/null --pid=$p || kill -KILL $p; }'
 start="$end; echo \$\$ > \$f; cd $FOLDER && PYTHONUNBUFFERED=1 exec $(printf '%q ' "$@")"
 stopped=0
