@@ -144,7 +144,7 @@ export PYTHON COMEN_JAX_CACHE=$folder/cache JAX_PLATFORMS=cpu
 export XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 COMEN_JAX_TEST_RUN=$folder PYTHONPATH=.:tests "$PYTHON" -c "import conftest, pathlib; conftest.draw_digits_dg(pathlib.Path('$folder/data'))"
 settings=(--config configs/digits.py --config.data_dir="$folder/data" --config.store_size=16
-  --config.image_size=16 --config.epochs=6 --config.stage_shares="(0.34, 0.33, 0.33)"
+  --config.image_size=16 --config.epochs=3 --config.stage_shares="(0.34, 0.33, 0.33)"
   --config.batch_size=48 --config.eval_batch_size=120 --config.comen.pretrain_steps=50
   --config.logging.tensorboard=False)
 has_lines() { [ "$(wc -l 2>/dev/null <"$1")" -ge "$2" ]; }
@@ -158,7 +158,7 @@ agree one two 1e-4
 
 echo "2. a job array of a sweep's shards"
 array=$(submit --array=0-1 launch/slurm.sbatch sweep "${settings[@]}" --workdir "$folder/sweep" \
-  --methods=deepall --targets=mnist,svhn --seeds=0,1 --config.epochs=2)
+  --methods=deepall --targets=mnist,svhn --seeds=0,1)
 wait_for 300 has_ended "${array}_0"
 wait_for 300 has_ended "${array}_1"
 for element in 0 1; do
