@@ -14,10 +14,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-$PWD/.venv/bin/python}
-TIMEOUT=${TIMEOUT:-900} # Seconds.
+TIMEOUT=${TIMEOUT:-900} # Seconds; a busy machine may need more.
 
 fail() {
   echo "FAILED: $*" >&2
+  [ -z "${IN_NAMESPACES:-}" ] || tail -n 30 "$IN_NAMESPACES"/*.out >&2
   exit 1
 }
 
@@ -97,13 +98,14 @@ field() { scontrol show job "$1" | grep -o "\b$2=[^ ]*" | head -1 | cut -d= -f2;
 is() { [ "$(field "$1" "$2")" = "$3" ]; }
 submit() { sbatch --parsable --output="$folder/%j.out" "$@"; }
 wait_for_end() { # Number of a job, the state that it must end in.
-  wait_for 300 has_ended "$1"
+  wait_for 400 has_ended "$1"
   sed "s/^/  | /" "$folder/$1.out" | grep -E "exit code|Requeue|error:" || true
-  is "$1" JobState "$2" || { cat "$folder/$1.out"; fail "job $1 is $(field "$1" JobState)"; }
+  is "$1" JobState "$2" || fail "job $1 is $(field "$1" JobState)"
 }
 has_ended() { [[ $(field "$1" JobState) =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL) ]]; }
-start_again() { # Slurm lets a job wait two minutes after a requeue; we do not.
-  wait_for 60 is "$1" JobState PENDING
+start_again() { # Slurm lets a job wait two minutes after a requeue; we, five seconds.
+  wait_for 120 is "$1" JobState PENDING
+  sleep 5 # At once, Slurm 22.05 would end it: "Job credential revoked".
   scontrol update jobid="$1" StartTime=now
 }
 
@@ -147,11 +149,11 @@ settings=(--config configs/digits.py --config.data_dir="$folder/data" --config.s
   --config.image_size=16 --config.epochs=3 --config.stage_shares="(0.34, 0.33, 0.33)"
   --config.batch_size=48 --config.eval_batch_size=120 --config.comen.pretrain_steps=50
   --config.logging.tensorboard=False)
-has_lines() { [ "$(wc -l 2>/dev/null <"$1")" -ge "$2" ]; }
+has_lines() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
 
 echo "1. two tasks of one job, against one process"
 "$PYTHON" -m comen_jax.main "${settings[@]}" --workdir "$folder/runs/one" >"$folder/one.out" 2>&1 ||
-  { cat "$folder/one.out"; fail "one process alone"; }
+  fail "one process alone"
 job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" --workdir "$folder/runs/two")
 wait_for_end "$job" COMPLETED
 agree one two 1e-4
@@ -159,10 +161,10 @@ agree one two 1e-4
 echo "2. a job array of a sweep's shards"
 array=$(submit --array=0-1 launch/slurm.sbatch sweep "${settings[@]}" --workdir "$folder/sweep" \
   --methods=deepall --targets=mnist,svhn --seeds=0,1)
-wait_for 300 has_ended "${array}_0"
-wait_for 300 has_ended "${array}_1"
+wait_for 400 has_ended "${array}_0"
+wait_for 400 has_ended "${array}_1"
 for element in 0 1; do
-  is "${array}_$element" JobState COMPLETED || { cat "$folder"/*.out; fail "element $element"; }
+  is "${array}_$element" JobState COMPLETED || fail "element $element"
   echo "  results.$element-of-2.jsonl: $(wc -l <"$folder/sweep/results.$element-of-2.jsonl") runs"
 done
 [ "$(cat "$folder"/sweep/results.*.jsonl | sort -u | wc -l)" = 4 ] || fail "not each run once"
@@ -171,7 +173,9 @@ echo "3. TERM in the middle"
 job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" --workdir "$folder/runs/stopped")
 wait_for 200 has_lines "$folder/runs/stopped/metrics.jsonl" 1
 scancel --signal=TERM "$job"
+began=$SECONDS
 start_again "$job"
+echo "  in the queue again after $((SECONDS - began - 5)) s"
 wait_for_end "$job" COMPLETED
 is "$job" Restarts 1 || fail "$(field "$job" Restarts) restarts"
 grep -q "exit code 75" "$folder/$job.out" || fail "no exit code 75"
