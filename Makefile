@@ -10,7 +10,7 @@ DIGITS ?= runs/make_digits
 TABLES ?= runs/make_tables
 JOBS ?= 2
 
-.PHONY: digits tables test test-all lint format clean bench bench-input
+.PHONY: digits tables test test-all slurm lint format clean bench bench-input
 
 digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
@@ -33,6 +33,9 @@ test: $(VENV)/.installed-dev lint  ## all fast tests
 
 test-all: $(VENV)/.installed-dev lint  ## and those that take minutes
 	$(PYTEST)
+
+slurm: $(VENV)/.installed-dev  ## launch/slurm.sbatch under a real Slurm; root and Debian's Slurm
+	tests/slurm.sh
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
+STOPPED = 75  # Exit code EX_TEMPFAIL: saved; start the same command again.
+
 
 class UserError(ValueError):
   """Reports bad input; its message is one line with the value and a remedy."""
@@ -18,6 +20,18 @@ class UserError(ValueError):
 
 class BusyError(UserError):
   """Reports that another process uses a resource, which may be free later."""
+
+
+class Stopped(SystemExit):
+  """Ends a process that SIGTERM has stopped; see `stopping`.
+
+  A SystemExit, because libraries pass it on wherever they catch exceptions.
+  """
+
+  def __init__(self, after: str = ""):
+    """Takes where the work was stopped, such as "step 12"."""
+    super().__init__(STOPPED)
+    self.after = f" after {after}" if after else ""
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,13 +46,18 @@ def command_line(when_stopped: str) -> Iterator[None]:
   """Wraps the body of a command: a `UserError` ends it with exit code 2.
 
   Args:
-    when_stopped: message after Ctrl-C, which ends it with exit code 130.
+    when_stopped: message that begins with "stopped", after Ctrl-C, which ends
+      it with exit code 130, or SIGTERM, if the command listens to it.
   """
   try:
     yield
   except UserError as e:
     print(f"error: {e}", file=sys.stderr)
     sys.exit(2)
+  except Stopped as e:
+    said = when_stopped.replace("stopped", f"stopped by SIGTERM{e.after}", 1)
+    print(said, file=sys.stderr)
+    raise
   except KeyboardInterrupt:
     print(when_stopped, file=sys.stderr)
     sys.exit(130)

@@ -27,6 +27,7 @@ from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
 from comen_jax.nn.backbone import STYLE_COPY, Backbone, Outputs
 from comen_jax.nn.registry import build as build_backbone
+from comen_jax.process import agreement
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 
@@ -45,7 +46,7 @@ class Experiment(NamedTuple):
     shardings: shardings of state and batches.
     batch_size: number of images per training batch.
     eval_batch_size: number of images per evaluation batch.
-    seed: seed of the order of batches.
+    seed: seed of the run.
     key: the run's key, on every device.
     candidate_epochs: number of last epochs among which one is chosen.
     oracle: whether the target is tested at each of these epochs.
@@ -85,8 +86,10 @@ class Experiment(NamedTuple):
   def steps_per_epoch(self) -> int:
     return len(self.split.train_rows) // self.batch_size
 
-  def train_batches(self, epoch: int) -> Iterator[batches.Batch]:
-    """Training batches of an epoch; epochs count over the whole run."""
+  def train_batches(
+    self, epoch: int, first: int = 0
+  ) -> Iterator[batches.Batch]:
+    """Training batches of an epoch of the run, from number `first` on."""
     return batches.train_batches(
       self.dataset,
       self.split.train_rows,
@@ -94,18 +97,21 @@ class Experiment(NamedTuple):
       seed=self.seed,
       epoch=epoch,
       sharding=self.shardings.rows,
+      first=first,
     )
 
   def prepare(
     self, state: TrainState, number: int
   ) -> tuple[TrainState, Report]:
     """Runs the `prepare` of stage `number`."""
-    # Steps fold their number into the run's key. No step has this number.
-    key = jax.random.fold_in(jax.random.fold_in(self.key, 2**31 - 1), number)
+    # Steps fold their number into the run's key. No step has this number. The
+    # key is on one device: each process computes by itself on the host.
+    key = jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1)
+    key = jax.random.fold_in(key, number)
     state, report = self.method.stages[number].prepare(
       state, self.sources, self.feature_step, key
     )
-    return jax.device_put(state, self.shardings.replicated), report
+    return agreement.place(state, self.shardings.replicated), report
 
   def evaluate(self, state: TrainState, rows: np.ndarray) -> EvalMetrics:
     """Accuracy and loss over `rows`, on the host."""
@@ -200,7 +206,7 @@ def build(
     batch_size=config.batch_size,
     eval_batch_size=config.eval_batch_size,
     seed=config.seed,
-    key=jax.device_put(key, shardings.replicated),
+    key=jax.jit(lambda: key, out_shardings=shardings.replicated)(),
     candidate_epochs=config_lib.candidate_epochs(config),
     oracle=config.oracle,
     # Born on the mesh, never on device 0.

@@ -1,6 +1,7 @@
 """Places the state on every device and splits batches by rows."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -20,6 +21,26 @@ class Shardings(NamedTuple):
   mesh: Mesh
   replicated: NamedSharding
   rows: NamedSharding
+
+
+def paced(step: Callable, shardings: Shardings) -> Callable:
+  """Has a step wait for its result, where steps that run ahead would deadlock.
+
+  On CPU, each device of a process takes a thread of one pool. If the devices of
+  two processes take them for different steps, both wait for ever. A process
+  with one device is free of this, and so are GPUs and TPUs.
+  """
+  mesh = shardings.mesh
+  if mesh.devices.flat[0].platform != "cpu" or not mesh.is_multi_process:
+    return step
+  if len(mesh.local_devices) == 1:
+    return step
+
+  @functools.wraps(step)
+  def wait(*arguments):
+    return jax.block_until_ready(step(*arguments))
+
+  return wait
 
 
 def make(devices: Sequence[jax.Device] | None = None) -> Shardings:

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import weakref
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ from comen_jax.files import (
   write_json,
   write_text,
 )
+from comen_jax.process import agreement
 from comen_jax.run import analysis
 
 # A run may move its data and change its logging, nothing else.
@@ -52,12 +54,7 @@ class Workdir:
     self._unlock = lambda: None
     self._primary = jax.process_index() == 0
     given = {**config, "resolved": data}
-    place = self.path / "config.json"
-    if place.exists():
-      _check_same(self.path, read_json(place), given)
-    elif self._primary:
-      self.path.mkdir(parents=True, exist_ok=True)
-      write_json(place, given)
+    agreement.from_first(partial(_open, self.path, given))
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -65,19 +62,20 @@ class Workdir:
 
   def result(self) -> dict[str, Any] | None:
     """Reads result.json of a finished run; None if it is not finished."""
-    return read_result(self.path)
+    return agreement.from_first(partial(read_result, self.path))
 
   def lock(self) -> None:
-    """Locks the folder; raises BusyError if another process trains here."""
+    """Locks the folder; raises BusyError if another run trains here."""
+    file = agreement.from_first(partial(_lock, self.path))
     if self._primary:
       # Unlocked at the latest when the object of a failed run is freed.
-      self._unlock = weakref.finalize(self, os.close, _lock(self.path))
+      self._unlock = weakref.finalize(self, os.close, file)
 
   def resume(self, units: int, step: int, tensorboard: bool) -> None:
     """Cuts the log back to its first `units` records and opens it."""
     place = self.path / "metrics.jsonl"
-    if place.exists():
-      self.records = read_jsonl(place)[:units]
+    read = lambda: read_jsonl(place)[:units] if place.exists() else []
+    self.records = agreement.from_first(read)
     if len(self.records) < units:
       raise UserError(
         f"{place} has {len(self.records)} records, but the checkpoint needs"
@@ -140,6 +138,16 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     old = read_json(place)
     del old["resolved"]
     _check_same(path, old, config)
+
+
+def _open(path: pathlib.Path, given: dict[str, Any]) -> None:
+  """Makes the folder, or checks that it has the same config."""
+  place = path / "config.json"
+  if place.exists():
+    _check_same(path, read_json(place), given)
+  else:
+    path.mkdir(parents=True, exist_ok=True)
+    write_json(place, given)
 
 
 def _lock(path: pathlib.Path) -> int:

@@ -15,7 +15,7 @@ resumes one that was stopped. Then:
 
 from absl import app, flags
 
-from comen_jax import config_flag
+from comen_jax import config_flag, stopping
 from comen_jax.errors import UserError, command_line
 
 flags.adopt_module_key_flags(config_flag)
@@ -48,9 +48,11 @@ _DRY_RUN = flags.DEFINE_bool(
 
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
+  stopping.listen()
   if not _WORKDIR.value:
     raise UserError("--workdir is missing: give the folder of the sweep")
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
+  from comen_jax.process import distributed
   from comen_jax.sweep import table
 
   wanted = table.Wanted(
@@ -63,7 +65,8 @@ def main(argv: list[str]) -> None:
     jobs=_JOBS.value,
     dry_run=_DRY_RUN.value,
   )
-  table.train_runs(config, wanted)
+  with distributed.session():
+    table.train_runs(config, wanted)
 
 
 if __name__ == "__main__":

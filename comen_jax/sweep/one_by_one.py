@@ -22,13 +22,19 @@ def train(tally: Tally) -> None:
 
 
 def train_one(config: ConfigDict, folder: pathlib.Path) -> Outcome:
-  """Trains one run; whatever fails in it is an outcome, not an exception."""
+  """Trains one run; whatever fails in it is an outcome, not an exception.
+
+  Of several processes, all meet a UserError alike. Any other exception may be
+  of one process only, and the others would wait for it: it is raised.
+  """
   try:
     training.train_and_evaluate(config, str(folder))
     outcome = Outcome("done")
   except BusyError:
     outcome = Outcome("busy")
   except Exception as e:
+    if jax.process_count() > 1 and not isinstance(e, UserError):
+      raise
     outcome = Outcome("failed", _reason(folder, e))
   # The jitted steps of a run hold its data; they would pile up.
   jax.clear_caches()

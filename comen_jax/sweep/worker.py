@@ -5,7 +5,7 @@
 Requests come in on standard input and events go out on standard output, one
 JSON object per line. What a run prints goes to `log.txt` in its folder. If the
 sweep ends, however it ends, this process ends at once: a run may be killed at
-any moment.
+any moment. SIGTERM saves the run first.
 """
 
 import base64
@@ -18,8 +18,12 @@ import sys
 import threading
 from typing import Any, TextIO
 
+from comen_jax import stopping
+from comen_jax.errors import command_line
+
 
 def main() -> None:
+  stopping.listen()
   # Kept apart from 0 and 1, which libraries and child processes use.
   requests = os.fdopen(os.dup(0), "r")
   events = os.fdopen(os.dup(1), "w")
@@ -84,4 +88,5 @@ def _log_to(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-  main()
+  with command_line("stopped; the same command resumes the sweep"):
+    main()

@@ -19,6 +19,7 @@ from comen_jax.losses import cross_entropy
 from comen_jax.methods.comen import clustering
 from comen_jax.metrics import probabilities
 from comen_jax.nn.style import DomainPredictor
+from comen_jax.process import agreement
 from comen_jax.steps import FeatureStep
 from comen_jax.train_state import TrainState
 
@@ -241,4 +242,4 @@ def _fit(
     keys = jax.random.split(batch_key, how.num_steps)
     return jax.lax.scan(step, (params, tx.init(params)), keys)[0][0]
 
-  return jax.device_get(run(params))
+  return agreement.same(jax.device_get(run(params)))
