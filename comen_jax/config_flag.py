@@ -8,6 +8,10 @@ from comen_jax.errors import UserError
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file, such as configs/digits.py."
 )
+_DEBUG_NANS = flags.DEFINE_bool(
+  "debug_nans", False,
+  "Stop at the operation that makes the first NaN, with a traceback; slow.",
+)  # fmt: skip
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -43,6 +47,15 @@ def get(argv: list[str]) -> ConfigDict:
   if _CONFIG.value is None:
     raise UserError("--config is missing: give --config configs/digits.py")
   return _CONFIG.value
+
+
+def set_debug_nans() -> None:
+  """Does what --debug_nans says; call it before a step is jitted."""
+  # Imported here: jax takes seconds, and --help or a wrong flag needs none.
+  import jax
+
+  if _DEBUG_NANS.value:
+    jax.config.update("jax_debug_nans", True)
 
 
 def _one_line(text: str) -> str:

@@ -26,6 +26,7 @@ def main(argv: list[str]) -> None:
   from comen_jax import process, train
 
   process.start()
+  config_flag.set_debug_nans()
   train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
 
 

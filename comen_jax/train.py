@@ -15,11 +15,11 @@ from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
 from comen_jax import metrics, variants
-from comen_jax.errors import UserError
 from comen_jax.experiment import Experiment, build
 from comen_jax.methods.base import Report
-from comen_jax.run import analysis, console, plan, provenance, selection
+from comen_jax.run import analysis, console, finite, plan, provenance, selection
 from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.disk_errors import reported
 from comen_jax.run.plan import Unit
 from comen_jax.run.workdir import Workdir
 from comen_jax.train_state import TrainState
@@ -27,6 +27,7 @@ from comen_jax.train_state import TrainState
 _NO_CANDIDATE = -1.0  # Rank of a checkpoint that cannot be chosen.
 
 
+@reported
 def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   """Trains, or goes on training, in `workdir`; returns what was measured."""
   config_lib.check(config)
@@ -42,10 +43,8 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
 
   origin = provenance.collect()  # Now, before the checkout can change.
   start = time.monotonic()
-  state = experiment.init()
   checkpoints = Checkpoints(run.checkpoints)
-  if done := checkpoints.latest():
-    state = checkpoints.restore(done, state)
+  done, state = checkpoints.resume(experiment.init())
   run.resume(done, int(state.step), config.logging.tensorboard)
   units = plan.units(experiment.method.stages)
   console.introduce(experiment, state.params, run.path, done, len(units))
@@ -53,7 +52,7 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   progress = console.Progress(
     units[done:], experiment.steps_per_epoch, config.logging.every
   )
-  with progress:
+  with checkpoints, progress:
     for unit in units[done:]:
       begin = time.monotonic()
       state, found, rank = _do(experiment, state, unit, progress)
@@ -66,10 +65,10 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
         "seconds": time.monotonic() - begin,
       }
       progress.unit_done(unit, record)
+      finite.check_state(state)
       # The record comes first: a checkpoint relies on the records before it.
       run.log(record)
       checkpoints.save(unit.number + 1, state, rank)
-  checkpoints.wait()
 
   tested = _test(experiment, run, checkpoints, state)
   checkpoints.close()
@@ -138,23 +137,21 @@ def _epoch(
 ) -> tuple[TrainState, dict[str, float]]:
   """Passes over the source images once -> means of the steps' metrics."""
   step = experiment.train_steps[unit.stage_number]
+  watch = finite.Watch(unit, int(state.step))
   history = []
   for batch in experiment.train_batches(unit.run_epoch):
     state, values = step(state, batch, experiment.key)
     history.append(values)
+    watch.step(history)
     progress.step(unit, history)
   diagnose = experiment.diagnose_steps[unit.stage_number]
   found = diagnose(state, batch, experiment.key) if diagnose else {}
   history = jax.device_get(history)
+  watch.end(history)
   means = {
     name: float(np.mean([np.float64(h[name]) for h in history]))
     for name in history[0]
   }
-  if not np.isfinite(means["loss"]):
-    raise UserError(
-      f"the loss of epoch {unit.run_epoch + 1} is {means['loss']}: lower"
-      " learning_rate; the last good checkpoint is kept"
-    )
   found = {name: float(v) for name, v in jax.device_get(found).items()}
   return state, means | found
 

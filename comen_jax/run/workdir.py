@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import tensorboardX
 
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import (
@@ -24,7 +23,8 @@ from comen_jax.files import (
   write_json,
   write_text,
 )
-from comen_jax.run import analysis
+from comen_jax.run import analysis, recovery
+from comen_jax.run.events import Events
 
 # A run may move its data and change its logging, nothing else.
 _FREE_KEYS = ("data_dir", "logging")
@@ -48,16 +48,18 @@ class Workdir:
     """
     self.path = pathlib.Path(path).absolute()
     self.records: list[dict[str, Any]] = []
-    self._writer = None
+    self._events: Events | None = None
     self._unlock = lambda: None
     self._primary = jax.process_index() == 0
     given = {**config, "resolved": data}
     place = self.path / "config.json"
     if place.exists():
-      _check_same(self.path, read_json(place), given)
-    elif self._primary:
-      self.path.mkdir(parents=True, exist_ok=True)
-      write_json(place, given)
+      _check_same(self.path, _read_config(place), given)
+    else:
+      self._check_empty()
+      if self._primary:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(place, given)
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -87,9 +89,7 @@ class Workdir:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
       write_text(place, text)
       if tensorboard:
-        self._writer = tensorboardX.SummaryWriter(
-          str(self.path), purge_step=step + 1, flush_secs=30
-        )
+        self._events = Events(self.path, step + 1)
 
   def log(self, record: dict[str, Any]) -> None:
     """Appends the record of a unit; it is on disk when this returns."""
@@ -97,12 +97,13 @@ class Workdir:
     if not self._primary:
       return
     append_jsonl(self.path / "metrics.jsonl", record)
-    if self._writer:
-      for name, value in record.items():
-        if isinstance(value, float):
-          tag = f"{record['stage']}/{name}"
-          self._writer.add_scalar(tag, value, record["step"])
-      self._writer.flush()
+    if self._events:
+      scalars = {
+        f"{record['stage']}/{name}": value
+        for name, value in record.items()
+        if isinstance(value, float)
+      }
+      self._events.add(scalars, record["step"])
 
   def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
     """Writes analysis.npz for reports, and the figures."""
@@ -122,9 +123,21 @@ class Workdir:
 
   def close(self) -> None:
     """Closes the log and unlocks the folder."""
-    if self._writer:
-      self._writer.close()
+    if self._events:
+      self._events.close()
     self._unlock()
+
+  def _check_empty(self) -> None:
+    """Raises UserError if there is a run, but not what it is a run of."""
+    left = [self.path / name for name in ("metrics.jsonl", "result.json")]
+    numbers = recovery.numbers(self.checkpoints)
+    left += [self.checkpoints / str(number) for number in numbers]
+    for place in left:
+      if place.exists():
+        raise UserError(
+          f"{place} is there, but not config.json, so nobody knows its config:"
+          " put config.json back, or give another --workdir"
+        )
 
 
 def read_result(path: pathlib.Path) -> dict[str, Any] | None:
@@ -137,9 +150,18 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
   """Raises UserError if `path` holds a run of another config."""
   place = path / "config.json"
   if place.exists():
-    old = read_json(place)
-    del old["resolved"]
+    old = _read_config(place)
+    old.pop("resolved", None)
     _check_same(path, old, config)
+
+
+def _read_config(place: pathlib.Path) -> dict[str, Any]:
+  try:
+    return read_json(place)
+  except UserError as e:
+    raise UserError(
+      f"{place} is damaged: put back a copy, or give another --workdir"
+    ) from e
 
 
 def _lock(path: pathlib.Path) -> int:

@@ -17,6 +17,7 @@ from absl import app, flags
 
 from comen_jax import config_flag
 from comen_jax.errors import UserError, command_line
+from comen_jax.run import disk_errors
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; required.")
@@ -63,7 +64,9 @@ def main(argv: list[str]) -> None:
     jobs=_JOBS.value,
     dry_run=_DRY_RUN.value,
   )
-  table.train_runs(config, wanted)
+  config_flag.set_debug_nans()
+  with disk_errors.in_one_line(wanted.workdir):
+    table.train_runs(config, wanted)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,9 @@ sweep ends, however it ends, this process ends at once: a run may be killed at
 any moment.
 """
 
-import base64
 import json
 import os
 import pathlib
-import pickle
 import queue
 import sys
 import threading
@@ -44,20 +42,22 @@ def _serve(
 ) -> None:
   """Trains the run of `request`, then those that wait."""
   # Imported here: only now the cores are set.
+  import jax
   from absl import logging
 
   from comen_jax import process
   from comen_jax.run import console
-  from comen_jax.sweep import one_by_one
+  from comen_jax.sweep import config_json, one_by_one
 
   def send(**event: Any) -> None:
     print(json.dumps(event), file=events, flush=True)
 
   logging.set_verbosity(request["verbosity"])
   process.start()
+  jax.config.update("jax_debug_nans", request["debug_nans"])
   console.listen(lambda *news: send(news=news))
   while True:
-    config = pickle.loads(base64.b64decode(request["config"]))
+    config = config_json.decode(request["config"])
     outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
     send(outcome=outcome)
     request = waiting.get()
