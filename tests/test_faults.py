@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import commands
+import jax.numpy as jnp
 import pytest
 from conftest import ROOT, make_tiny_config
 
-from comen_jax import train
+from comen_jax import steps, train
 from comen_jax.errors import UserError
-from comen_jax.run import finite, manifest, recovery, workdir
+from comen_jax.run import manifest, recovery
 from comen_jax.run.checkpointing import Checkpoints
 
 MODULE = "comen_jax.main"
@@ -94,51 +95,83 @@ def test_another_seed_does_not_go_on_from_checkpoints_without_config(
 
 
 @pytest.mark.parametrize(
-  ("owner", "name"),
+  ("writer", "first"),
   [
-    (workdir, "append_jsonl"),
-    (workdir.analysis, "save"),
-    ("comen_jax.run.figures", "confusion"),
-    (workdir.Workdir, "finish"),
-    (workdir, "write_json"),
+    ("workdir.write_json", "config.json"),
+    ("workdir.append_jsonl", "checkpoints/3"),
+    ("analysis.save", "result.json"),
+    ("figures.confusion", "result.json"),
+    ("workdir.write_json", "result.json"),
   ],
 )
 def test_a_disk_that_is_full_at_any_file_leaves_a_run_that_can_go_on(
-  finished, tmp_path, monkeypatch, owner, name
+  finished, tmp_path, monkeypatch, writer, first
 ):
+  """`first` is what the run has not got yet."""
   config, whole, measured = finished
   path = tmp_path / "run"
-  if (owner, name) != (workdir, "write_json"):  # That one is config.json.
+  if first != "config.json":
     shutil.copytree(whole, path)
     (path / "result.json").unlink()
-  if name == "append_jsonl":  # The last unit is to be done again.
-    shutil.rmtree(path / "checkpoints/3")
+  if first == "checkpoints/3":
+    shutil.rmtree(path / first)
 
   def full(*_):
     raise OSError(28, "No space left on device")
 
   with monkeypatch.context() as patch:
-    target = f"{owner}.{name}" if isinstance(owner, str) else (owner, name)
-    patch.setattr(*([target] if isinstance(owner, str) else target), full)
-    with pytest.raises(UserError, match="the disk of .* is full") as caught:
+    patch.setattr(f"comen_jax.run.{writer}", full)
+    with pytest.raises(UserError, match=r"the disk of .* is full") as caught:
       train.train_and_evaluate(config, str(path))
   assert "\n" not in str(caught.value)
   assert train.train_and_evaluate(config, str(path)) == measured
   assert _log(path) == _log(whole)
 
 
-def test_nan_ends_with_code_2_and_keeps_the_last_good_checkpoint(
-  tiny_digits_dg, tmp_path, capsys
+def test_nan_keeps_the_last_good_checkpoint_and_the_run_can_go_on(
+  finished, tmp_path, monkeypatch
 ):
-  """The second epoch's first step is bad: a weight is NaN by then."""
-  config = _config(tiny_digits_dg, learning_rate=1e30)
-  path = tmp_path / "run"
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(finite, "_EVERY", 1)
-    with pytest.raises(UserError, match=r"loss is nan at step \d"):
+  config, whole, measured = finished
+  path, original = tmp_path / "run", steps.train_step
+
+  def bad_at_step_5(state, batch, key, **options):
+    state, metrics = original(state, batch, key, **options)
+    bad = jnp.where(state.step == 5, jnp.nan, metrics["loss"])
+    return state, {**metrics, "loss": bad}
+
+  with monkeypatch.context() as patch:
+    patch.setattr(steps, "train_step", bad_at_step_5)
+    with pytest.raises(UserError, match=r"is nan at step 5 \(train, epoch 2\)"):
       train.train_and_evaluate(config, str(path))
-  assert recovery.numbers(path / "checkpoints") == []
-  assert not (path / "result.json").exists()
+  assert recovery.numbers(path / "checkpoints") == [1]
+  manifest.verify(path / "checkpoints/1")
+  assert _log(path) == _log(whole)[:1]
+  assert train.train_and_evaluate(config, str(path)) == measured
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_nan_ends_with_code_2_or_at_its_operation(
+  debug, tiny_digits_dg, tmp_path
+):
+  config = _config(tiny_digits_dg)
+  keys = ("method", "store_size", "image_size", "epochs", "batch_size")
+  arguments = [f"--config.{key}={config[key]}" for key in keys]
+  code, out, err = commands.run(
+    MODULE,
+    f"--config={ROOT / 'configs' / 'digits.py'}",
+    f"--config.data_dir={tiny_digits_dg}",
+    f"--workdir={tmp_path / 'run'}",
+    *arguments,
+    "--config.learning_rate=1e30",
+    *(["--debug_nans"] if debug else []),
+  )
+  if debug:
+    assert code == 1
+    assert "FloatingPointError: invalid value (nan)" in err
+  else:
+    assert code == 2, err
+    assert err.startswith("error: loss is ")
+    assert err.count("\n") == 1
 
 
 def _flip(place, rng):

@@ -99,7 +99,7 @@ def test_one_that_a_kill_cut_off_does_not_stand_in_for_a_damaged_one(tmp_path):
   folder = _folder(tmp_path, 5, 6)
   _damage(folder / "5")
   (folder / "6" / manifest.NAME).unlink()
-  with pytest.raises(UserError, match="no checkpoint in .* is good"):
+  with pytest.raises(UserError, match=r"no checkpoint in .* is good"):
     recovery.screen(folder)
   assert recovery.numbers(folder) == [5, 6]
 
