@@ -156,7 +156,7 @@ def test_nan_ends_with_code_2_or_at_its_operation(
   config = _config(tiny_digits_dg)
   keys = ("method", "store_size", "image_size", "epochs", "batch_size")
   arguments = [f"--config.{key}={config[key]}" for key in keys]
-  code, out, err = commands.run(
+  code, _, err = commands.run(
     MODULE,
     f"--config={ROOT / 'configs' / 'digits.py'}",
     f"--config.data_dir={tiny_digits_dg}",
