@@ -49,13 +49,9 @@ def get(argv: list[str]) -> ConfigDict:
   return _CONFIG.value
 
 
-def set_debug_nans() -> None:
-  """Does what --debug_nans says; call it before a step is jitted."""
-  # Imported here: jax takes seconds, and --help or a wrong flag needs none.
-  import jax
-
-  if _DEBUG_NANS.value:
-    jax.config.update("jax_debug_nans", True)
+def debug_nans() -> bool:
+  """Returns the flag --debug_nans."""
+  return _DEBUG_NANS.value
 
 
 def _one_line(text: str) -> str:

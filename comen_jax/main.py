@@ -24,10 +24,11 @@ def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
   from comen_jax import process, train
+  from comen_jax.process import nans
 
   process.start()
-  config_flag.set_debug_nans()
-  train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
+  with nans.debugged(config_flag.debug_nans()):
+    train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
 
 
 def _default_workdir(config) -> str:

@@ -52,6 +52,7 @@ def main(argv: list[str]) -> None:
   if not _WORKDIR.value:
     raise UserError("--workdir is missing: give the folder of the sweep")
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
+  from comen_jax.process import nans
   from comen_jax.sweep import table
 
   wanted = table.Wanted(
@@ -64,8 +65,8 @@ def main(argv: list[str]) -> None:
     jobs=_JOBS.value,
     dry_run=_DRY_RUN.value,
   )
-  config_flag.set_debug_nans()
-  with disk_errors.in_one_line(wanted.workdir):
+  debugged = nans.debugged(config_flag.debug_nans())
+  with debugged, disk_errors.in_one_line(wanted.workdir):
     table.train_runs(config, wanted)
 
 

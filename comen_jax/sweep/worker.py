@@ -42,10 +42,10 @@ def _serve(
 ) -> None:
   """Trains the run of `request`, then those that wait."""
   # Imported here: only now the cores are set.
-  import jax
   from absl import logging
 
   from comen_jax import process
+  from comen_jax.process import nans
   from comen_jax.run import console
   from comen_jax.sweep import config_json, one_by_one
 
@@ -54,11 +54,11 @@ def _serve(
 
   logging.set_verbosity(request["verbosity"])
   process.start()
-  jax.config.update("jax_debug_nans", request["debug_nans"])
   console.listen(lambda *news: send(news=news))
   while True:
     config = config_json.decode(request["config"])
-    outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
+    with nans.debugged(request["debug_nans"]):
+      outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
     send(outcome=outcome)
     request = waiting.get()
     _log_to(pathlib.Path(request["folder"]))
