@@ -96,7 +96,7 @@ def test_all_processes_use_the_one_that_process_0_verified(tmp_path):
     for number in (0, 1)
   ]
   try:
-    ends = [process.communicate(timeout=120) for process in both]
+    ends = [process.communicate(timeout=300) for process in both]
   finally:
     for process in both:
       process.kill()
