@@ -146,8 +146,7 @@ def _epoch(
     progress.step(unit, history)
   diagnose = experiment.diagnose_steps[unit.stage_number]
   found = diagnose(state, batch, experiment.key) if diagnose else {}
-  history = jax.device_get(history)
-  watch.end(history)
+  history = watch.end(history)
   means = {
     name: float(np.mean([np.float64(h[name]) for h in history]))
     for name in history[0]

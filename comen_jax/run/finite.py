@@ -30,10 +30,14 @@ class Watch:
     if len(history) % _EVERY == 0:
       late = history[max(0, len(history) - _LATE)]
       if not np.isfinite(late["loss"]):
-        self.end(jax.device_get(history))
+        self.end(history)
 
-  def end(self, history: list[dict[str, Any]]) -> None:
-    """Raises UserError at the first loss of the epoch that is not finite."""
+  def end(self, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the metrics of an epoch's steps, fetched from the devices.
+
+    It raises UserError at the first loss that is not finite.
+    """
+    history = jax.device_get(history)
     for number, metrics in enumerate(history, self._first + 1):
       bad = {
         name: float(value)
@@ -46,6 +50,7 @@ class Watch:
         named = ", ".join(f"{name} is {v}" for name, v in terms.items())
         where = f"{self._unit.stage.name}, epoch {self._unit.run_epoch + 1}"
         raise UserError(f"{named} at step {number} ({where}): {_WHAT_NOW}")
+    return history
 
 
 def check_state(state: TrainState) -> None:
