@@ -8,6 +8,10 @@ from comen_jax.errors import UserError
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file, such as configs/digits.py."
 )
+_DEBUG_NANS = flags.DEFINE_bool(
+  "debug_nans", False,
+  "Stop at the operation that makes the first NaN, with a traceback; slow.",
+)  # fmt: skip
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -37,12 +41,18 @@ def get(argv: list[str]) -> ConfigDict:
   """Returns the config; raises UserError at a missing or wrong argument."""
   if len(argv) > 1:
     raise UserError(f"{argv[1]} is not a flag: give --config.key=value")
-  # Orbax logs every save at length; --verbosity=0 shows it.
+  # Orbax logs every save at length, and a failed one with ten tracebacks. It
+  # raises the error as well, which is enough; --verbosity=0 shows the rest.
   if not flags.FLAGS["verbosity"].present:
-    logging.set_verbosity(logging.WARNING)
+    logging.set_verbosity(logging.FATAL)
   if _CONFIG.value is None:
     raise UserError("--config is missing: give --config configs/digits.py")
   return _CONFIG.value
+
+
+def debug_nans() -> bool:
+  """Returns the flag --debug_nans."""
+  return _DEBUG_NANS.value
 
 
 def _one_line(text: str) -> str:

@@ -26,10 +26,10 @@ def main(argv: list[str]) -> None:
   stopping.listen()
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
   from comen_jax import process, train
-  from comen_jax.process import distributed
+  from comen_jax.process import distributed, nans
 
   process.start()
-  with distributed.session():
+  with distributed.session(), nans.debugged(config_flag.debug_nans()):
     train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
 
 

@@ -16,18 +16,20 @@ from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
 from comen_jax import stopping, variants
-from comen_jax.errors import Stopped, UserError
+from comen_jax.errors import Stopped
 from comen_jax.experiment import Experiment, build
 from comen_jax.process import agreement
 from comen_jax.run import (
   analysis,
   console,
   discovered,
+  finite,
   plan,
   provenance,
   selection,
 )
 from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.disk_errors import reported
 from comen_jax.run.interruption import Interruption
 from comen_jax.run.plan import Unit
 from comen_jax.run.workdir import Workdir
@@ -36,6 +38,7 @@ from comen_jax.train_state import TrainState
 _NO_CANDIDATE = -1.0  # Rank of a checkpoint that cannot be chosen.
 
 
+@reported
 def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   """Trains, or goes on training, in `workdir`; returns what was measured."""
   with agreement.alike():
@@ -52,10 +55,8 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
 
   origin = provenance.collect()  # Now, before the checkout can change.
   start = time.monotonic()
-  state = experiment.init()
   checkpoints = Checkpoints(run.checkpoints)
-  if done := checkpoints.latest():
-    state = checkpoints.restore(done, state)
+  done, state = checkpoints.resume(experiment.init())
   run.resume(done, int(state.step), config.logging.tensorboard)
   units = plan.units(experiment.method.stages)
   console.introduce(experiment, state.params, run.path, done, len(units))
@@ -64,13 +65,12 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
     units[done:], experiment.steps_per_epoch, config.logging.every
   )
   try:
-    with progress:
+    with checkpoints, progress:
       state = _train(
         experiment, run, checkpoints, state, units[done:], progress
       )
     tested = _test(experiment, run, checkpoints, state)
   except Stopped as stop:
-    checkpoints.wait()
     steps = run.records[-1]["step"] if run.records else 0
     raise (stop if stop.after else Stopped(f"step {steps}")) from None
   checkpoints.close()
@@ -124,6 +124,7 @@ def _train(
         "seconds": time.monotonic() - begin,
       }
       progress.unit_done(unit, record)
+      finite.check_state(state)
       # The record comes first: a checkpoint relies on the records before it.
       run.log(record)
       checkpoints.save(unit.number + 1, state, rank)
@@ -147,12 +148,14 @@ def _epoch(
   """
   step = experiment.train_steps[unit.stage_number]
   history = interruption.history(unit.number)
+  watch = finite.Watch(unit, int(state.step) - len(history))
   try:
     for batch in experiment.train_batches(unit.run_epoch, len(history)):
       state, values = step(state, batch, experiment.key)
       history.append(values)
+      watch.step(history)
       progress.step(unit, history)
-    means = _means(jax.device_get(history), unit)
+    means = _means(watch.end(history))
     found = _diagnose(experiment, state, unit)
     scores, rank = _validate(experiment, state, unit.run_epoch)
   except Stopped:
@@ -161,17 +164,12 @@ def _epoch(
   return state, {"epoch": unit.run_epoch + 1, **means, **found, **scores}, rank
 
 
-def _means(history: list[dict[str, Any]], unit: Unit) -> dict[str, float]:
+def _means(history: list[dict[str, Any]]) -> dict[str, float]:
   """Means of the metrics of an epoch's steps."""
   means = {
     name: float(np.mean([np.float64(h[name]) for h in history]))
     for name in history[0]
   }
-  if not np.isfinite(means["loss"]):
-    raise UserError(
-      f"the loss of epoch {unit.run_epoch + 1} is {means['loss']}: lower"
-      " learning_rate; the last good checkpoint is kept"
-    )
   return means
 
 

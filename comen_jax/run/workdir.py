@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import tensorboardX
 
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import (
@@ -26,7 +25,8 @@ from comen_jax.files import (
   write_text,
 )
 from comen_jax.process import agreement
-from comen_jax.run import analysis
+from comen_jax.run import analysis, recovery
+from comen_jax.run.events import Events
 
 # A run may move its data and change its logging, nothing else.
 _FREE_KEYS = ("data_dir", "logging")
@@ -50,7 +50,7 @@ class Workdir:
     """
     self.path = pathlib.Path(path).absolute()
     self.records: list[dict[str, Any]] = []
-    self._writer = None
+    self._events: Events | None = None
     self._unlock = lambda: None
     self._primary = jax.process_index() == 0
     given = {**config, "resolved": data}
@@ -85,9 +85,7 @@ class Workdir:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
       write_text(place, text)
       if tensorboard:
-        self._writer = tensorboardX.SummaryWriter(
-          str(self.path), purge_step=step + 1, flush_secs=30
-        )
+        self._events = Events(self.path, step + 1)
 
   def log(self, record: dict[str, Any]) -> None:
     """Appends the record of a unit; it is on disk when this returns."""
@@ -95,12 +93,13 @@ class Workdir:
     if not self._primary:
       return
     append_jsonl(self.path / "metrics.jsonl", record)
-    if self._writer:
-      for name, value in record.items():
-        if isinstance(value, float):
-          tag = f"{record['stage']}/{name}"
-          self._writer.add_scalar(tag, value, record["step"])
-      self._writer.flush()
+    if self._events:
+      scalars = {
+        f"{record['stage']}/{name}": value
+        for name, value in record.items()
+        if isinstance(value, float)
+      }
+      self._events.add(scalars, record["step"])
 
   def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
     """Writes analysis.npz for reports, and the figures."""
@@ -120,8 +119,8 @@ class Workdir:
 
   def close(self) -> None:
     """Closes the log and unlocks the folder."""
-    if self._writer:
-      self._writer.close()
+    if self._events:
+      self._events.close()
     self._unlock()
 
 
@@ -135,8 +134,8 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
   """Raises UserError if `path` holds a run of another config."""
   place = path / "config.json"
   if place.exists():
-    old = read_json(place)
-    del old["resolved"]
+    old = _read_config(place)
+    old.pop("resolved", None)
     _check_same(path, old, config)
 
 
@@ -144,10 +143,33 @@ def _open(path: pathlib.Path, given: dict[str, Any]) -> None:
   """Makes the folder, or checks that it has the same config."""
   place = path / "config.json"
   if place.exists():
-    _check_same(path, read_json(place), given)
+    _check_same(path, _read_config(place), given)
   else:
+    _check_empty(path)
     path.mkdir(parents=True, exist_ok=True)
     write_json(place, given)
+
+
+def _check_empty(path: pathlib.Path) -> None:
+  """Raises UserError if there is a run, but not what it is a run of."""
+  left = [path / name for name in ("metrics.jsonl", "result.json")]
+  checkpoints = path / "checkpoints"
+  left += [checkpoints / str(n) for n in recovery.numbers(checkpoints)]
+  for place in left:
+    if place.exists():
+      raise UserError(
+        f"{place} is there, but not config.json, so nobody knows its config:"
+        " put config.json back, or give another --workdir"
+      )
+
+
+def _read_config(place: pathlib.Path) -> dict[str, Any]:
+  try:
+    return read_json(place)
+  except UserError as e:
+    raise UserError(
+      f"{place} is damaged: put back a copy, or give another --workdir"
+    ) from e
 
 
 def _lock(path: pathlib.Path) -> int:

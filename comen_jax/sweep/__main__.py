@@ -17,6 +17,7 @@ from absl import app, flags
 
 from comen_jax import config_flag, stopping
 from comen_jax.errors import UserError, command_line
+from comen_jax.run import disk_errors
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; required.")
@@ -52,7 +53,7 @@ def main(argv: list[str]) -> None:
   if not _WORKDIR.value:
     raise UserError("--workdir is missing: give the folder of the sweep")
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
-  from comen_jax.process import distributed
+  from comen_jax.process import distributed, nans
   from comen_jax.sweep import table
 
   wanted = table.Wanted(
@@ -65,7 +66,9 @@ def main(argv: list[str]) -> None:
     jobs=_JOBS.value,
     dry_run=_DRY_RUN.value,
   )
-  with distributed.session():
+  debugged = nans.debugged(config_flag.debug_nans())
+  in_one_line = disk_errors.in_one_line(wanted.workdir)
+  with distributed.session(), debugged, in_one_line:
     table.train_runs(config, wanted)
 
 

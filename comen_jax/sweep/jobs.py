@@ -5,10 +5,8 @@ long and short runs balance. The threads only pass messages on: the main thread
 counts, prints and writes. SIGTERM goes on to the workers: they save their runs.
 """
 
-import base64
 import contextlib
 import json
-import pickle
 import queue
 import signal
 import subprocess
@@ -17,10 +15,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import jax
 from absl import logging
 
 from comen_jax.errors import STOPPED, Stopped
 from comen_jax.run import console
+from comen_jax.sweep import config_json
 from comen_jax.sweep.board import Board
 from comen_jax.sweep.grid import Run
 from comen_jax.sweep.shares import Share
@@ -155,10 +155,11 @@ class _Job(threading.Thread):
         self._worker = _start(self._share)
     worker = self._worker
     request = {
-      "config": base64.b64encode(pickle.dumps(run.config)).decode(),
+      "config": config_json.encode(run.config),
       "folder": str(place(self._folder, run)),
       "cores": self._share.cores,
       "verbosity": logging.get_verbosity(),
+      "debug_nans": jax.config.jax_debug_nans,
     }
     with contextlib.suppress(BrokenPipeError):  # It has died: see below.
       print(json.dumps(request), file=worker.stdin, flush=True)

@@ -1,5 +1,6 @@
 """Trains runs in this process, one after the other."""
 
+import contextlib
 import gc
 import pathlib
 import traceback
@@ -47,6 +48,7 @@ def _reason(folder: pathlib.Path, error: Exception) -> str:
   reason = str(error).strip().partition("\n")[0]
   if isinstance(error, UserError):
     return reason
-  folder.mkdir(parents=True, exist_ok=True)
-  write_text(folder / "error.txt", "".join(traceback.format_exception(error)))
+  with contextlib.suppress(OSError):  # The disk may be what failed.
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "error.txt", "".join(traceback.format_exception(error)))
   return f"{type(error).__name__}: {reason} ({folder / 'error.txt'})"

@@ -8,11 +8,9 @@ sweep ends, however it ends, this process ends at once: a run may be killed at
 any moment. SIGTERM saves the run first.
 """
 
-import base64
 import json
 import os
 import pathlib
-import pickle
 import queue
 import sys
 import threading
@@ -51,8 +49,9 @@ def _serve(
   from absl import logging
 
   from comen_jax import process
+  from comen_jax.process import nans
   from comen_jax.run import console
-  from comen_jax.sweep import one_by_one
+  from comen_jax.sweep import config_json, one_by_one
 
   def send(**event: Any) -> None:
     print(json.dumps(event), file=events, flush=True)
@@ -61,8 +60,9 @@ def _serve(
   process.start()
   console.listen(lambda *news: send(news=news))
   while True:
-    config = pickle.loads(base64.b64decode(request["config"]))
-    outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
+    config = config_json.decode(request["config"])
+    with nans.debugged(request["debug_nans"]):
+      outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
     send(outcome=outcome)
     request = waiting.get()
     _log_to(pathlib.Path(request["folder"]))

@@ -163,6 +163,47 @@ def test_what_is_no_finished_run_is_one_line(made, tmp_path, remove, text):
   assert "\n" not in str(caught.value)
 
 
+def _data_of_arrays(folder):
+  return max(folder.glob("default/**/d/*"), key=lambda p: p.stat().st_size)
+
+
+def test_a_damaged_checkpoint_is_refused_in_one_line(made, tmp_path, capsys):
+  """A flipped bit would be restored as a wrong number, without a word."""
+  folder = tmp_path / "run"
+  shutil.copytree(made[0], folder)
+  place = _data_of_arrays(folder / "checkpoints/2")
+  data = bytearray(place.read_bytes())
+  data[len(data) // 2] ^= 1
+  place.write_bytes(data)
+  with pytest.raises(UserError, match=r"has changed.*back a copy") as caught:
+    predict.main(["--run", str(folder), made[1][0]])
+  assert str(folder / "checkpoints/2") in str(caught.value)
+  assert "\n" not in str(caught.value)
+  assert capsys.readouterr().out == ""
+
+
+def test_a_run_of_an_older_version_is_used_with_a_warning(
+  made, tmp_path, capsys
+):
+  path, paths, _ = made
+  folder = tmp_path / "run"
+  shutil.copytree(path, folder)
+  for place in folder.glob("checkpoints/*/sha256.json"):
+    place.unlink()
+  before = fingerprint(folder)
+  expected = run(capsys, "--run", path, "--csv", paths[0])[1]
+  code, out, err = run(capsys, "--run", folder, "--csv", paths[0])
+  assert (code, out) == (0, expected)
+  assert err.startswith("WARNING: ") and err.count("\n") == 1
+  assert "checkpoints/2 has no checksums" in err
+  assert fingerprint(folder) == before
+  # What Orbax itself finds is one line, too.
+  _data_of_arrays(folder / "checkpoints/2").unlink()
+  with pytest.raises(UserError, match="is damaged") as caught:
+    predict.main(["--run", str(folder), paths[0]])
+  assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
   ("argv", "text"),
   [
