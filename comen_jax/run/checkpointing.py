@@ -24,7 +24,7 @@ class Checkpoints:
         preservation_policy.BestN(get_metric_fn=_rank, n=1),
       ]
     )
-    self._manager = ocp.CheckpointManager(
+    self._manager = _Manager(
       directory.absolute(),  # A relative path fails at save.
       options=ocp.CheckpointManagerOptions(
         preservation_policy=policy,
@@ -84,6 +84,18 @@ def restore_part(directory: pathlib.Path, units: int, like: State) -> State:
         partial_restore=True,
       ),
     )
+
+
+class _Manager(ocp.CheckpointManager):
+  """Leaves jax's preemption service alone.
+
+  Orbax asks the service with its own numbers. A stop would then be agreed upon
+  for such a number, and `stopping.check`, which counts in another way, would
+  never hear of it: SIGTERM to several processes would be lost.
+  """
+
+  def reached_preemption(self, step: int) -> bool:
+    return False
 
 
 def _rank(metrics: dict[str, float]) -> float:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -37,6 +38,17 @@ def _rank(correct, epoch):
     logits=jnp.asarray(logits), labels=jnp.asarray(labels), loss=jnp.zeros(4)
   )
   return selection.rank(values, epoch)
+
+
+def test_a_save_does_not_ask_whether_the_run_is_to_stop(tmp_path, monkeypatch):
+  """`stopping` asks, with its own numbers; others would confuse the answer."""
+  asked = []
+  monkeypatch.setattr(
+    multihost_utils, "reached_preemption_sync_point", asked.append
+  )
+  _save_all(tmp_path, [1.0, 2.0])
+  assert _kept(tmp_path) == {1, 2}
+  assert asked == []
 
 
 @pytest.mark.parametrize(
