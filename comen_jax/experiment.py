@@ -25,7 +25,7 @@ from comen_jax.methods import registry as methods
 from comen_jax.methods.base import Method, Report, Task
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
-from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.backbone import STYLE_COPY, Backbone, Outputs
 from comen_jax.nn.registry import build as build_backbone
 from comen_jax.process import agreement
 from comen_jax.sharding import Shardings
@@ -86,9 +86,7 @@ class Experiment(NamedTuple):
   def steps_per_epoch(self) -> int:
     return len(self.split.train_rows) // self.batch_size
 
-  def train_batches(
-    self, epoch: int, first: int = 0
-  ) -> Iterator[batches.Batch]:
+  def train_batches(self, epoch: int, first=0) -> Iterator[batches.Batch]:
     """Training batches of an epoch of the run, from number `first` on."""
     return batches.train_batches(
       self.dataset,
@@ -104,8 +102,8 @@ class Experiment(NamedTuple):
     self, state: TrainState, number: int
   ) -> tuple[TrainState, Report]:
     """Runs the `prepare` of stage `number`."""
-    # Steps fold their number into the run's key. No step has this number. The
-    # key is on one device: each process computes by itself on the host.
+    # No step folds this number into the key. The key is on one device, as all
+    # that a process computes by itself.
     key = jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1)
     key = jax.random.fold_in(key, number)
     state, report = self.method.stages[number].prepare(
@@ -294,4 +292,8 @@ def _init(
   params: dict[str, Any] = {"backbone": variables["params"], **extra}
   # A network without norms has no running statistics.
   stats = variables.get("batch_stats", {})
+  if STYLE_COPY in stats:
+    first = variables["params"][model.style_layers[0]]
+    # A copy: a step reuses the memory of the layer itself.
+    stats = {**stats, STYLE_COPY: jax.tree.map(jnp.copy, first)}
   return TrainState.create(params, stats, memory, tx)

@@ -50,7 +50,7 @@ class Command:
   def stop(self) -> None:
     os.kill(self._pid, signal.SIGTERM)
 
-  def wait(self, seconds: float = 300) -> tuple[int, str, str]:
+  def wait(self, seconds: float = 900) -> tuple[int, str, str]:
     """Returns the exit code, the rest of the output, and standard error.
 
     A process that hangs for so many seconds is killed.

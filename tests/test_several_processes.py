@@ -20,7 +20,7 @@ def arguments(data_dir, workdir, epochs=3):
   return [*tiny(data_dir, workdir, epochs), "--config.learning_rate=0.01"]
 
 
-def ends(processes, seconds=300):
+def ends(processes, seconds=900):
   """Waits for all -> their exit codes, outputs and error outputs."""
   return [process.wait(seconds) for process in processes]
 
@@ -63,7 +63,8 @@ def test_two_processes_train_what_one_does(tiny_digits_dg, tmp_path):
   assert (code, other_code) == (0, 0), err + other_err
   assert "2 x cpu (cpu), 2 process(es)" in out
   assert "target, last epoch" in out
-  assert other_out == ""
+  # Gloo prints a line of its own.
+  assert all(line.startswith("[Gloo]") for line in other_out.splitlines())
   assert_close(one, two)
   origin = json.loads((two / "result.json").read_text())["provenance"]
   assert (origin["devices"], origin["processes"]) == (2, 2)

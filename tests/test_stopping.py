@@ -66,20 +66,36 @@ def test_several_processes_ask_with_a_number_that_rises_by_one(fresh):
   assert asked == [1, 2, 3]
 
 
-def test_stopped_within_epochs_and_prepares_it_ends_with_the_same_result(
-  tiny_digits_dg, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+  ("method", "checks", "stops"),
+  [
+    # In an epoch, in validation, in the next epoch, in the last test.
+    ("deepall", (3, 2, 4, 6), ((0, 2), (0, 3), (1, 4), (2, 6))),
+    # In validation, in both prepares and in epochs.
+    pytest.param(
+      "comen", (4, 5, 10, 9, 3),
+      ((0, 3), (1, 3), (2, 5), (3, 6), (3, 6)), marks=pytest.mark.slow,
+    ),
+  ],
+)  # fmt: skip
+def test_stopped_between_batches_it_ends_with_the_same_result(
+  method, checks, stops, tiny_digits_dg, tmp_path, monkeypatch
 ):
   """Stops starts of a run at a number of checks: one before every batch.
 
-  An epoch has three batches to train on and one to validate on.
+  An epoch has three batches to train on and one to validate on. A stop is
+  described by the number of units that are done and the number of steps.
   """
   config = make_tiny_config(tiny_digits_dg)
-  config.epochs, config.batch_size = 3, 120
+  config.method, config.batch_size = method, 120
   config.comen.clustering = "kmeans"
+  config.epochs = 2 if method == "deepall" else 3
+  if method == "deepall":
+    config.stage_shares = (0.0, 0.5, 0.5)
   never, often = tmp_path / "never", tmp_path / "often"
   train.train_and_evaluate(config, str(never))
   found = []
-  for number in (3, 2, 5, 10, 9):
+  for number in checks:
     left = iter(range(number - 1))
 
     def check(left=left):
@@ -89,14 +105,13 @@ def test_stopped_within_epochs_and_prepares_it_ends_with_the_same_result(
     with monkeypatch.context() as patch, pytest.raises(Stopped) as caught:
       patch.setattr(stopping, "check", check)
       train.train_and_evaluate(config, str(often))
-    log = often / "metrics.jsonl"
-    units = len(read_log(often)) if log.exists() else 0
-    found.append((units, caught.value.after))
+    step = int(caught.value.after.removeprefix(" after step "))
+    found.append((len(read_log(often)), step))
   train.train_and_evaluate(config, str(often))
   assert measured(often) == measured(never)
   assert read_log(often) == read_log(never)
   assert not (often / "interrupted").exists()
-  assert found == []
+  assert tuple(found) == stops
 
 
 def test_sigterm_within_an_epoch_saves_its_steps(tiny_digits_dg, tmp_path):
@@ -115,15 +130,15 @@ def test_sigterm_within_an_epoch_saves_its_steps(tiny_digits_dg, tmp_path):
   code, _, err = commands.run(MODULE, *arguments(never))
   assert code == 0, err
   process = commands.Command(MODULE, *arguments(once))
-  assert any("epoch 1/2" in line for line in process.lines())
-  time.sleep(0.1)  # Well within the second epoch.
+  assert any("parameters" in line for line in process.lines())
+  time.sleep(0.2)  # The first step is being traced or compiled.
   begin = time.monotonic()
   process.stop()
   code, _, err = process.wait()
   assert time.monotonic() - begin < 10
   assert code == STOPPED, err
   (step,) = re.findall(r"^stopped by SIGTERM after step (\d+); the same", err)
-  assert 90 < int(step) < 180
+  assert 0 < int(step) < 90
 
   code, out, err = commands.run(MODULE, *arguments(once))
   assert code == 0, err
