@@ -86,9 +86,7 @@ class Experiment(NamedTuple):
   def steps_per_epoch(self) -> int:
     return len(self.split.train_rows) // self.batch_size
 
-  def train_batches(
-    self, epoch: int, first: int = 0
-  ) -> Iterator[batches.Batch]:
+  def train_batches(self, epoch: int, first=0) -> Iterator[batches.Batch]:
     """Training batches of an epoch of the run, from number `first` on."""
     return batches.train_batches(
       self.dataset,
@@ -104,8 +102,8 @@ class Experiment(NamedTuple):
     self, state: TrainState, number: int
   ) -> tuple[TrainState, Report]:
     """Runs the `prepare` of stage `number`."""
-    # Steps fold their number into the run's key. No step has this number. The
-    # key is on one device: each process computes by itself on the host.
+    # No step folds this number into the key. The key is on one device, as all
+    # that a process computes by itself.
     key = jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1)
     key = jax.random.fold_in(key, number)
     state, report = self.method.stages[number].prepare(
