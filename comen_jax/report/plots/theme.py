@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 from comen_jax.report import palette
 from comen_jax.report.palette import Palette
 
-WIDTH = 7.2  # Width in inches; an inch is 100 pixels of the page.
+# Width of a panel in inches; an inch is 100 pixels of the page, and a phone
+# is about 375 pixels wide.
+WIDTH = 3.45
 DPI = 200  # Two pixels of the file for each pixel of the page.
 
 _CLASSES = (
