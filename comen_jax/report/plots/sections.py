@@ -169,11 +169,11 @@ def _features(
     f" source or target. Triangles are images of the held-out target.{palette}",
     [m.analysis for m in analysed],
     {
-      f"{m.title} class": lambda theme, n=n: tsne.by_class(points(n), theme)
+      f"{m.title}-class": lambda theme, n=n: tsne.by_class(points(n), theme)
       for n, m in numbered
     }
     | {
-      f"{m.title} side": lambda theme, n=n: tsne.by_side(points(n), theme)
+      f"{m.title}-side": lambda theme, n=n: tsne.by_side(points(n), theme)
       for n, m in numbered
     },
     tuple(m.title for m in analysed),

@@ -39,7 +39,7 @@ def listed(comparison: Comparison, out: pathlib.Path) -> Table:
 
 def _row(title: str, record: Record, out: pathlib.Path) -> tuple[Cell, ...]:
   measured = record.measured
-  date = str(record.provenance.get("date", ""))
+  date = record.provenance.get("date") or ""
   place = ""
   if record.folder:
     path = os.path.relpath(record.folder.resolve(), out.resolve())
@@ -49,6 +49,6 @@ def _row(title: str, record: Record, out: pathlib.Path) -> tuple[Cell, ...]:
     Cell(measured["target"]),
     Cell(str(measured["seed"]), numeric=True),
     Cell(str(measured.get("selected_epoch", "")), numeric=True),
-    Cell(date.replace("T", " ")[:16]),
+    Cell(str(date).replace("T", " ")[:16]),
     Cell(place, link=place),
   )

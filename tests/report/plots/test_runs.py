@@ -34,9 +34,9 @@ def test_runs_on_other_data_are_not_mixed(tmp_path):
   ]
   (task,) = runs.tasks(records)
   assert task.title == "own, 4 epochs, target photo"
-  assert task.methods[0].logs == tuple(
+  assert [log.path for log in task.methods[0].logs] == [
     r.folder / "metrics.jsonl" for r in records[1:]
-  )
+  ]
 
 
 def test_a_title_names_the_epochs_only_if_there_are_several(tmp_path):
