@@ -36,6 +36,8 @@ def of(comparison: Comparison) -> Headline:
     for ours in _methods(comparison)
     if ours.title not in compared
   ]
+  if not lines:
+    lines = [f"There is no method to compare with DeepAll: {NO_CONCLUSION}."]
   return Headline(comparison.title, (*_averages(comparison), *lines))
 
 

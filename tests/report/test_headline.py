@@ -81,6 +81,11 @@ def test_seeds_are_never_compared_with_other_seeds():
   assert "no conclusion" in line
 
 
+def test_rows_without_a_method_are_no_conclusion():
+  (line,) = said(grid("sdnorm", ALL)).lines
+  assert line == "There is no method to compare with DeepAll: no conclusion."
+
+
 def test_a_method_of_ones_own_is_compared_too():
   records = grid("new", shifted(0, 0)) + grid("deepall", shifted(2, 4))
   (line,) = differences(records)

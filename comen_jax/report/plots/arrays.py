@@ -1,5 +1,6 @@
 """Reads the analysis.npz of a run, if it is whole."""
 
+import io
 import lzma
 import pathlib
 import struct
@@ -40,7 +41,8 @@ _LATENT = {
 def read(path: pathlib.Path, tell: Tell) -> Arrays | None:
   """Reads all arrays; None, after a line about it, if the file is damaged."""
   try:
-    with np.load(path) as stored:
+    # From memory: numpy leaves a damaged file open.
+    with np.load(io.BytesIO(path.read_bytes())) as stored:
       arrays = dict(stored)
     _check(arrays)
   except _DAMAGE as e:
