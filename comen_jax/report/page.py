@@ -8,6 +8,7 @@ from comen_jax.files import write_text
 from comen_jax.report import damage, grouping, headline, next_steps, paper
 from comen_jax.report import records as reading
 from comen_jax.report.document import Document, Headline, Section
+from comen_jax.report.grouping import Comparison
 from comen_jax.report.plots import sections as plots
 from comen_jax.report.records import Record
 from comen_jax.report.render import html, latex, markdown, plain
@@ -33,11 +34,10 @@ def make(folders: list[pathlib.Path], out: pathlib.Path) -> None:
     _title(records),
     _lead(records),
     (
-      plots.draw_seeds(compared, figures),
+      *_first(records, compared, figures),
       *parts,
       *plots.draw(records, figures, tell),
-      next_steps.of(records),
-      *_left_out(damaged),
+      *_last(records, damaged),
     ),
     headlines,
     ("report.md", "report.tex"),
@@ -80,11 +80,21 @@ def _lead(records: list[Record]) -> tuple[str, ...]:
   )
 
 
-def _left_out(damaged: list[str]) -> list[Section]:
-  """Returns a section on the files that could not be read, if there are any."""
-  if not damaged:
-    return []
-  return [Section("Files that could not be read", tuple(damaged))]
+def _first(
+  records: list[Record], compared: list[Comparison], figures: pathlib.Path
+) -> list[Section]:
+  """Returns what is above the tables: one dot alone would show nothing."""
+  if len(records) == 1:
+    return [next_steps.of(records)]
+  return [plots.draw_seeds(compared, figures)]
+
+
+def _last(records: list[Record], damaged: list[str]) -> list[Section]:
+  """Returns what is below the figures."""
+  found = [next_steps.of(records)] if len(records) > 1 else []
+  if damaged:
+    found.append(Section("Files that could not be read", tuple(damaged)))
+  return found
 
 
 def _plain(said: Headline) -> str:
@@ -93,6 +103,8 @@ def _plain(said: Headline) -> str:
 
 def _figures(document: Document) -> str:
   found = [p for section in document.sections for p in section.pictures]
+  if not found:
+    return "; no figures, as the run has no metrics.jsonl or analysis.npz"
   return f" and {_number(found, 'figure')} in figures/"
 
 

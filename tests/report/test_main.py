@@ -190,7 +190,7 @@ def test_published_records_have_curves_and_no_other_figure(tmp_path, capsys):
   (own / "metrics.jsonl").write_text(log(2, 1))
   report.main([str(tmp_path)])
   page = (tmp_path / "report" / "report.md").read_text("utf-8")
-  assert "2 figures in" in capsys.readouterr().out
+  assert "1 figure in" in capsys.readouterr().out
   assert "## Training curves" in page
   assert "## Confusion matrices" not in page
 

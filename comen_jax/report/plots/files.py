@@ -8,6 +8,7 @@ import hashlib
 import pathlib
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 
 import matplotlib
@@ -91,7 +92,10 @@ def _key_of(path: pathlib.Path) -> str | None:
 
 def _save(figure: Figure, path: pathlib.Path, key: str) -> None:
   canvas = FigureCanvasAgg(figure)
-  canvas.draw()
+  with warnings.catch_warnings():
+    # A class may be named in letters that the font lacks; it shows boxes.
+    warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+    canvas.draw()
   image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
   # 256 colours take a third of the bytes; even photographs look the same.
   image = image.quantize(256, dither=Image.Dither.NONE)

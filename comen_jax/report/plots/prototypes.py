@@ -27,7 +27,7 @@ def by_class(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
 
 def _figure(arrays, order: np.ndarray, title: str, names, theme: Theme):
   longest = max(map(len, names)) if len(names) <= _MAX_NAMED else 0
-  whole = theme.figure(4.1 + 0.04 * longest)
+  whole = theme.figure(4.35 + 0.04 * longest)
   axes = whole.add_subplot()
   image = _draw(axes, ordered(arrays, order), names, theme)
   axes.set_title(title)

@@ -49,6 +49,6 @@ def _row(title: str, record: Record, out: pathlib.Path) -> tuple[Cell, ...]:
     Cell(measured["target"]),
     Cell(str(measured["seed"]), numeric=True),
     Cell(str(measured.get("selected_epoch", "")), numeric=True),
-    Cell(str(date).replace("T", " ")[:16]),
+    Cell(str(date).replace("T", " ")[:16], numeric=True),
     Cell(place, link=place),
   )
