@@ -98,7 +98,7 @@ def loss(methods: list[Runs], theme: Theme) -> Figure:
     _line(axes, series(runs, "loss_cls"), colour, ":",
           f"{title}, cross-entropy alone")  # fmt: skip
   axes.set_ylim(0, None)
-  _legend(axes)
+  _legend(whole, axes)
   return whole
 
 
@@ -111,7 +111,7 @@ def accuracy(methods: list[Runs], theme: Theme) -> Figure:
           f"{title}, source validation", scale=100)  # fmt: skip
     _line(axes, series(runs, "target_accuracy"), colour, "--",
           f"{title}, {_TARGET}", scale=100)  # fmt: skip
-  _legend(axes)
+  _legend(whole, axes)
   return whole
 
 
@@ -129,9 +129,11 @@ def _axes(methods: list[Runs], title: str, theme: Theme) -> tuple[Figure, Axes]:
   return whole, axes
 
 
-def _legend(axes: Axes) -> None:
-  if axes.get_legend_handles_labels()[0]:
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=8)
+def _legend(whole: Figure, axes: Axes) -> None:
+  lines, names = axes.get_legend_handles_labels()
+  if lines:
+    # Outside of the axes, so that it takes no room from their labels.
+    whole.legend(lines, names, loc="outside lower center", fontsize=8)
 
 
 def _line(
