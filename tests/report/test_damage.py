@@ -36,7 +36,9 @@ def damage(path, how):
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize(("name", "how"), zip(FILES, ("garbage", "cut", "cut")))
+@pytest.mark.parametrize(
+  ("name", "how"), list(zip(FILES, ("garbage", "cut", "cut")))
+)
 def test_one_line_names_the_file_and_the_rest_is_drawn(
   runs, tmp_path, capsys, name, how
 ):
