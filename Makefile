@@ -12,10 +12,11 @@ JOBS ?= 2
 
 .PHONY: digits tables test test-all slurm lint format clean bench bench-input
 
-digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
+digits: $(VENV)/.installed  ## COMEN on mini digits and its page; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
 	  --config.epochs=$(EPOCHS) --config.stage_shares="(0.2, 0.3, 0.5)" \
 	  --workdir $(DIGITS)
+	$(BIN)/python -m comen_jax.report $(DIGITS)
 
 # Two runs at a time on the CPU; with one core, give JOBS=1.
 tables: $(VENV)/.installed  ## a small sweep on mini digits, and its report

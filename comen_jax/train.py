@@ -228,8 +228,11 @@ def _test(
     state = checkpoints.restore(chosen["unit"] + 1, experiment.init())
     tested[chosen["epoch"]] = _target_accuracy(experiment, state)
   arrays = analysis.analyse(
-    partial(experiment.outputs, state), experiment.dataset, experiment.split
-  ) | experiment.method.describe(state)
+    partial(experiment.outputs, state),
+    experiment.dataset,
+    experiment.split,
+    experiment.method.describe(state),
+  )
   setting = experiment.setting
   title = (
     f"{setting['dataset']}, target {setting['target']}, {setting['method']}"
