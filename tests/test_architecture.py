@@ -12,8 +12,8 @@ PACKAGE = ROOT / "comen_jax"
 # A module or folder imports only from its own folder and from those below it.
 ORDER = (
   "main", "sweep", "report", "predict", "config_flag", "process", "train",
-  "run", "experiment", "config", "variants", "methods", "steps", "optimizer",
-  "train_state", "losses", "prototypes", "metrics", "nn", "data", "sharding",
+  "run", "experiment", "config", "ranges", "variants", "methods", "steps",
+  "optimizer", "train_state", "losses", "prototypes", "metrics", "nn", "data", "sharding",
   "files", "errors",
 )  # fmt: skip
 MAX_PARAMETERS = 7
