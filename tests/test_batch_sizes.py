@@ -43,7 +43,7 @@ def test_an_evaluation_batch_has_a_most_for_each_device():
 
 
 def test_fewer_images_than_devices_is_an_error():
-  with pytest.raises(UserError, match="7 source images .* 8 devices"):
+  with pytest.raises(UserError, match=r"7 source images .* 8 devices"):
     config_lib.batch_sizes(load_config("folder"), made_split(7, 1, 1), 8)
 
 

@@ -118,6 +118,23 @@ def test_bad_pictures_are_named_and_skipped(made, tmp_path):
     assert name in line
 
 
+def test_control_characters_in_names_are_escaped(made, tmp_path, capsys):
+  path, paths, _ = made
+  good, bad = tmp_path / "a\n\x1b[31m.png", tmp_path / "b\r.png"
+  shutil.copy(paths[0], good)
+  os.mkfifo(bad)
+  code, out, err = run(capsys, "--run", path, tmp_path)
+  assert code == 1
+  assert len(out.splitlines()) == 2
+  assert f"{tmp_path}/a\\n\\x1b[31m.png" in out
+  skipped = f"skipped: {tmp_path}/b\\r.png cannot be read: it is not a regular"
+  assert err.startswith(skipped)
+  assert not {"\x1b", "\r"} & set(out + err)
+  _, out, _ = run(capsys, "--run", path, "--csv", good)
+  (row,) = csv.DictReader(io.StringIO(out))
+  assert row["picture"] == str(good)
+
+
 def test_nothing_but_bad_pictures_is_still_json(made, capsys):
   code, out, err = run(capsys, "--run", made[0], "--json", "gone.png")
   assert (code, json.loads(out)) == (1, [])
