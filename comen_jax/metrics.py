@@ -1,7 +1,5 @@
 """What is measured: classification, and latent against true domains."""
 
-from collections.abc import Mapping, Sequence
-
 import clu.metrics
 import flax.struct
 import jax
@@ -55,23 +53,6 @@ def latent_domains(
     nmi = normalized_mutual_info_score(true_domains, found)
     report["nmi_domain"] = float(nmi)
   return report
-
-
-def broken_loss(history: Sequence[Mapping[str, float]]) -> str | None:
-  """Names the loss that was the first to be infinite or no number, else None.
-
-  Args:
-    history: metrics of the steps of an epoch. "loss" is the sum of the terms
-      that are named "loss_...".
-  """
-  for number, values in enumerate(history, start=1):
-    if np.isfinite(values["loss"]):
-      continue
-    terms = [name for name in values if name.startswith("loss_")]
-    broken = [name for name in terms if not np.isfinite(values[name])]
-    told = (f"{name} is {values[name]}" for name in broken or ["loss"])
-    return f"{', '.join(told)} at step {number}"
-  return None
 
 
 def collapse_warning(effective: float, sizes: list[int]) -> str | None:

@@ -146,15 +146,15 @@ def _epoch(
   diagnose = experiment.diagnose_steps[unit.stage_number]
   found = diagnose(state, batch, experiment.key) if diagnose else {}
   history = jax.device_get(history)
-  if broken := metrics.broken_loss(history):
-    raise UserError(
-      f"{broken} of {len(history)} of epoch {unit.run_epoch + 1}"
-      f" ({unit.stage.name}): the run stops, the last good checkpoint is kept"
-    )
   means = {
     name: float(np.mean([np.float64(h[name]) for h in history]))
     for name in history[0]
   }
+  if not np.isfinite(means["loss"]):
+    raise UserError(
+      f"the loss of epoch {unit.run_epoch + 1} is {means['loss']}: lower"
+      " learning_rate; the last good checkpoint is kept"
+    )
   found = {name: float(v) for name, v in jax.device_get(found).items()}
   return state, means | found
 

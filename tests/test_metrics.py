@@ -7,7 +7,6 @@ import pytest
 
 from comen_jax.metrics import (
   EvalMetrics,
-  broken_loss,
   collapse_warning,
   effective_number,
   latent_domains,
@@ -125,15 +124,6 @@ def test_padding_never_changes_accuracy_or_loss():
     assert got["accuracy"] == pytest.approx(accuracy, rel=1e-6)
     assert got["loss"] == pytest.approx(loss.mean(dtype=float), rel=1e-6)
     assert total.accuracy.count == count
-
-
-def test_the_first_loss_that_is_not_finite_is_named():
-  nan, inf = float("nan"), float("inf")
-  good = {"loss": 1.0, "loss_cls": 1.0, "domain_agreement": nan}
-  assert broken_loss([good, good]) is None
-  bad = {**good, "loss": nan, "loss_d": -inf}
-  assert broken_loss([good, bad, bad]) == "loss_d is -inf at step 2"
-  assert broken_loss([{"loss": inf}]) == "loss is inf at step 1"
 
 
 def test_batches_count_by_their_images_not_each_the_same():

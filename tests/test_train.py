@@ -394,10 +394,8 @@ def test_bad_value_is_one_line_and_makes_nothing(key, tiny_config, tmp_path):
 
 def test_loss_that_is_not_finite_stops_the_run(tiny_config, tmp_path):
   tiny_config.method, tiny_config.learning_rate = "deepall", 1e30
-  text = r"^loss is (nan|inf) at step \d of 7 of epoch 1 \(train\): "
-  with pytest.raises(UserError, match=text) as caught:
+  with pytest.raises(UserError, match="lower learning_rate"):
     train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
-  assert "learning_rate" not in str(caught.value)  # That would be a guess.
   run = Workdir(str(tmp_path / "run"), *_identity(tmp_path / "run"))
   assert run.result() is None
 
