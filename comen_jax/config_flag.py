@@ -70,8 +70,10 @@ def _keys() -> str:
   if _CONFIG.value is None:
     return "To list the keys of a config: --config configs/digits.py --help"
   lines = ["keys of the config, their values and what is allowed:"]
-  for key, value in ranges.flat(_CONFIG.value):
-    given = shlex.quote(f"--config.{key}={value}")
+  values = dict(ranges.flat(_CONFIG.value))
+  # In the order of the table, which is that of the config's file.
+  for key in sorted(values, key=[*ranges.RULES, *values].index):
+    given = shlex.quote(f"--config.{key}={values[key]}")
     rule = ranges.RULES.get(key)
     lines.append(f"  {given:<42} {rule.allowed if rule else ''}".rstrip())
   return "\n".join(lines)

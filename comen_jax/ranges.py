@@ -71,7 +71,8 @@ def _is_recipe(value: Any) -> bool:
 
 
 _FLAG = Rule(lambda v: type(v) is bool, "True or False")
-_TEXT = Rule(lambda v: isinstance(v, str), "text")
+_NAME = Rule(lambda v: isinstance(v, str), "a name")
+_PATH = Rule(lambda v: isinstance(v, str), "a path")
 _POSITIVE = Rule(
   lambda v: _is_number(v) and _SMALLEST <= v <= _LARGEST,
   "a finite number above 0",
@@ -86,22 +87,22 @@ _DECAY = Rule(
 
 RULES = {
   # Method
-  "method": _TEXT,
-  "norm": _TEXT,
+  "method": _NAME,
+  "norm": _NAME,
   # Network
-  "backbone": _TEXT,
-  "pretrained": _TEXT,
-  "style_at": _TEXT,
+  "backbone": _NAME,
+  "pretrained": _PATH,
+  "style_at": _NAME,
   "sdnorm_stem": _FLAG,
   "remat": _FLAG,
   "dtype": _one_of("float32", "bfloat16"),
   # Data
-  "dataset": _TEXT,
-  "data_dir": _TEXT,
-  "target": _TEXT,
+  "dataset": _NAME,
+  "data_dir": _PATH,
+  "target": _NAME,
   "store_size": _whole(1, 4096),
   "image_size": _whole(1, 4096),
-  "normalise": _TEXT,
+  "normalise": _NAME,
   "augment": Rule(_is_recipe, "the name of a recipe, or a mapping"),
   # Training
   "seed": _whole(0, 2**32 - 1),  # jax keeps no more bits of a seed.
@@ -134,18 +135,18 @@ RULES = {
   "comen.prototype_decay": _number(0, 1),
   "comen.affinity_threshold": _number(-1, 1),  # A cosine.
   "comen.temperature": _POSITIVE,
-  "comen.prototype_form": _TEXT,
+  "comen.prototype_form": _NAME,
   "comen.straight_through": _FLAG,
   "comen.shared_attention": _FLAG,
   "comen.entropy_weight": _number(0),
   "comen.balance_weight": _number(0),
   "comen.anchor_weight": _number(0),
-  "comen.clustering": _TEXT,
+  "comen.clustering": _NAME,
   "comen.portion": _SHARE,
   "comen.pretrain_steps": _whole(1, 10_000_000),
   "comen.pretrain_views": _whole(1, 1000),
   "comen.pretrain_noise": _number(0),
-  "comen.style_from": _TEXT,
+  "comen.style_from": _NAME,
   "comen.test_temperature": _POSITIVE,
   "comen.style_gradient": _FLAG,
   "comen.freeze_style_layer": _FLAG,

@@ -93,7 +93,7 @@ def test_files_are_short():
   lengths = {n: len(p.read_text().splitlines()) for n, p in FILES.items()}
   assert {n: k for n, k in lengths.items() if k > 300} == {}
   assert lengths["comen_jax.train"] <= 220
-  assert len(list(PACKAGE.glob("*.py"))) <= 17
+  assert len(list(PACKAGE.glob("*.py"))) <= 18
 
 
 @pytest.mark.parametrize("folder", ["comen_jax", "benchmarks"])
