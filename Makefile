@@ -58,7 +58,7 @@ $(VENV)/.installed-dev: requirements-dev.txt requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
 	touch $@ $(VENV)/.installed
 
-bench: $(BENCH)/.installed  ## our steps beside PyTorch's; an hour on two quiet cores
+bench: $(BENCH)/.installed  ## our steps beside PyTorch's; half an hour on two quiet cores
 	$(BENCH)/bin/python -m benchmarks.steps --out results/steps.json
 
 bench-input: $(BENCH)/.installed  ## our input against a DataLoader; DATA holds pacs.zip

@@ -5,7 +5,7 @@
 
 Contestants alternate in one run. Tables go to stdout as each section ends,
 progress goes to stderr, and everything is in the JSON file. On two cores the
-whole takes about an hour; `--quick` shows in minutes that all of it works.
+whole takes half an hour; `--quick` shows in minutes that all of it works.
 """
 
 import importlib.metadata
@@ -23,6 +23,7 @@ from benchmarks import (
   epochs,
   made,
   norms,
+  parts,
   prototypes,
   starts,
 )
@@ -34,13 +35,14 @@ from comen_jax.files import write_json
 SECTIONS: dict[str, Callable[[How], list[Table]]] = {
   "digits": partial(against_torch.measure, "digits"),
   "resnet18": partial(against_torch.measure, "resnet18"),
+  "parts": parts.measure,
   "norms": norms.measure,
   "prototypes": prototypes.measure,
   "discovery": discovery.measure,
   "starts": starts.measure,
   "epochs": epochs.measure,
 }
-_NEED_TORCH = ("digits", "resnet18")
+_NEED_TORCH = ("digits", "resnet18", "parts")
 _QUICK = How(rounds=2, turn=0.1)
 
 

@@ -60,6 +60,11 @@ TRIALS = {
     (*_BEFORE, *_MEDIUM, "comen.straight_through=True"),
   ),
   "live": ("comen", (*_BEFORE, *_MEDIUM, "comen.style_from=live")),
+  "shared_affine": (
+    "comen",
+    (*_BEFORE, *_MEDIUM, "sdnorm.per_domain_affine=False"),
+  ),
+  "noise_1": ("comen", (*_BEFORE, *_MEDIUM, "comen.pretrain_noise=1.0")),
 }
 
 _WORK = flags.DEFINE_string("work", "runs/trials", "Folder of the sweeps.")

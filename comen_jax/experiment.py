@@ -25,7 +25,7 @@ from comen_jax.methods import registry as methods
 from comen_jax.methods.base import Method, Report, Task
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
-from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.backbone import STYLE_COPY, Backbone, Outputs
 from comen_jax.nn.registry import build as build_backbone
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
@@ -289,4 +289,8 @@ def _init(
   params: dict[str, Any] = {"backbone": variables["params"], **extra}
   # A network without norms has no running statistics.
   stats = variables.get("batch_stats", {})
+  if STYLE_COPY in stats:
+    first = variables["params"][model.style_layers[0]]
+    # A copy: a step reuses the memory of the layer itself.
+    stats = {**stats, STYLE_COPY: jax.tree.map(jnp.copy, first)}
   return TrainState.create(params, stats, memory, tx)

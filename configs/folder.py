@@ -61,6 +61,7 @@ def get_config() -> ConfigDict:
   config.sdnorm.epsilon = 1e-5
   config.sdnorm.per_domain_affine = True
   config.sdnorm.min_mass = 2.0  # Images that a domain needs in a batch.
+  config.sdnorm.prior_mass = 0.0  # Images that running statistics count for.
 
   # COMEN
   config.comen = ConfigDict()
@@ -82,7 +83,7 @@ def get_config() -> ConfigDict:
   config.comen.pretrain_steps = 1000
   config.comen.pretrain_views = 2
   config.comen.pretrain_noise = 0.3
-  config.comen.style_from = "copy"  # copy or live
+  config.comen.style_from = "copy"  # copy, start, pixels, live
   config.comen.test_temperature = 1.0
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False

@@ -17,6 +17,7 @@ from comen_jax.nn.sdnorm import SDNorm
 from comen_jax.nn.style import DomainPredictor, style_statistics
 
 STYLE_COPY = "style_copy"  # In batch_stats: the copy of the first convolution.
+STYLE_FROM = ("copy", "start", "pixels", "live")
 
 
 @flax.struct.dataclass
@@ -75,10 +76,12 @@ class Backbone(nn.Module):
     dtype: dtype of the layers. Parameters, statistics and head are float32.
     detach_style: whether to stop the gradient from F_d into the backbone.
     detach_probs: whether to stop the gradient from p into F_d and the style.
-    style_from: "live" takes the style of the first convolution as it is;
-      "copy" that of a copy, `batch_stats/style_copy`, which nothing trains. A
-      method sets the copy when it has found the domains, so that they stay a
-      fixed function of the image.
+    style_from: map whose style F_d reads, one of `STYLE_FROM`. "live" is the
+      first convolution as it is. "copy" and "start" are a copy of it,
+      `batch_stats/style_copy`, which no step trains: it starts as the first
+      weights, and for "copy" a method renews it when it finds the domains.
+      "pixels" are the image and its differences to the next row and column. All
+      but "live" are a fixed function of the image.
     test_temperature: p is softmax(logits / this) in evaluation.
     sdnorm: arguments of `SDNorm`.
     norms: normalisations that the backbone can have, the published one first.
@@ -114,7 +117,7 @@ class Backbone(nn.Module):
   def style_map(
     self, make: Callable[..., nn.Module], images: jax.Array, live: jax.Array
   ) -> jax.Array:
-    """The feature map whose style is taken: `live`, or that of the copy.
+    """The feature map whose style is taken, as `style_from` says.
 
     Args:
       make: makes the first convolution; it takes `name` or `parent`.
@@ -123,6 +126,8 @@ class Backbone(nn.Module):
     """
     if self.style_from == "live" or self.norm != "sdnorm":
       return live
+    if self.style_from == "pixels":
+      return pixels_and_differences(images)
     first = make(parent=None)
 
     def zeros():
@@ -159,3 +164,17 @@ class Backbone(nn.Module):
       if self.detach_probs:
         domain_probs = jax.lax.stop_gradient(domain_probs)
     return style, logits, domain_probs
+
+
+def pixels_and_differences(images: jax.Array) -> jax.Array:
+  """Pixels, and their differences along x and y, as a feature map.
+
+  Args:
+    images: [B, H, W, 3].
+
+  Returns:
+    [B, H - 1, W - 1, 9].
+  """
+  here = images[:, :-1, :-1]
+  right, below = images[:, :-1, 1:], images[:, 1:, :-1]
+  return jnp.concatenate([here, right - here, below - here], axis=-1)

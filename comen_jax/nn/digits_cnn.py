@@ -44,13 +44,13 @@ class DigitsCNN(Backbone):
         )
       x = norm(x, domain_probs, train, name=f"norm{i}")
       # relu(max(x)) = max(relu(x)), with a quarter of the work.
-      x = nn.relu(_max_pool(x))
+      x = nn.relu(max_pool(x))
     features = x.reshape(x.shape[0], -1).astype(jnp.float32)
     logits = nn.Dense(self.num_classes, name="head")(features)
     return Outputs(features, logits, style, domain_logits)
 
 
-def _max_pool(x: jax.Array) -> jax.Array:
+def max_pool(x: jax.Array) -> jax.Array:
   """Pools 2x2 with stride 2; drops an odd row or column as nn.max_pool does.
 
   On CPU its gradient is much faster than that of nn.max_pool. Equal maxima of a

@@ -24,12 +24,17 @@ class SDNorm(nn.Module):
   statistics. It then normalises with its running statistics and does not update
   them. With one domain this rule is off, and SDNorm equals BatchNorm.
 
+  With few images per domain, batch statistics are noisy. With `prior_mass` the
+  running statistics count as that many further images of every domain, without
+  gradient. Running statistics are always updated with those of the batch.
+
   Attributes:
     num_domains: number of latent domains M.
     momentum: decay of the running statistics, as in nn.BatchNorm (1 - torch's).
     epsilon: constant added to the variance.
     per_domain_affine: whether `scale` and `bias` are [M, C] or shared, [C].
     min_mass: smallest sum of p, in images, that gives batch statistics.
+    prior_mass: number of images that the running statistics count for.
     dtype: dtype of the output, by default that of z. Statistics are float32.
   """
 
@@ -38,6 +43,7 @@ class SDNorm(nn.Module):
   epsilon: float = 1e-5
   per_domain_affine: bool = True
   min_mass: float = 2.0
+  prior_mass: float = 0.0
   dtype: jnp.dtype | None = None
 
   @nn.compact
@@ -84,6 +90,10 @@ class SDNorm(nn.Module):
         new_var = self.momentum * var + (1 - self.momentum) * batch_var
         running_mean.value = jnp.where(enough, new_mean, mean)
         running_var.value = jnp.where(enough, new_var, var)
+      if self.prior_mass:
+        batch_mean, batch_var = self._with_prior(
+          p, batch_mean, batch_var, mean, var
+        )
       mean = jnp.where(enough, batch_mean, mean)
       var = jnp.where(enough, batch_var, var)
 
@@ -94,6 +104,34 @@ class SDNorm(nn.Module):
     a = _dot(p, gain)
     b = _dot(p, bias - (mean - center) * gain) + (own_center - center) * a
     return affine(z, a, b, own_center).astype(dtype)
+
+  def _with_prior(
+    self,
+    p: jax.Array,
+    batch_mean: jax.Array,
+    batch_var: jax.Array,
+    mean: jax.Array,
+    var: jax.Array,
+  ) -> tuple[jax.Array, jax.Array]:
+    """Statistics of the batch and of `prior_mass` images, taken together.
+
+    Args:
+      p: [B, M].
+      batch_mean: [M, C], mean of each domain in the batch.
+      batch_var: [M, C], variance of each domain in the batch.
+      mean: [M, C], running mean.
+      var: [M, C], running variance.
+
+    Returns:
+      Mean and variance of each domain, 2 x [M, C].
+    """
+    mass = p.sum(axis=0)[:, None]
+    share = mass / (mass + self.prior_mass)
+    apart = jnp.square(batch_mean - mean)
+    return (
+      share * batch_mean + (1 - share) * mean,
+      share * batch_var + (1 - share) * var + share * (1 - share) * apart,
+    )
 
   def _batch_statistics(
     self, image_mean: jax.Array, image_var: jax.Array, p: jax.Array

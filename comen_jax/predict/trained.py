@@ -60,7 +60,9 @@ def probabilities(
   outputs = steps.predict(model, state, views.evaluate(images))
   found = {"probabilities": jax.nn.softmax(outputs.logits)}
   if outputs.domain_logits is not None:
-    found["domain_probabilities"] = jax.nn.softmax(outputs.domain_logits)
+    found["domain_probabilities"] = jax.nn.softmax(
+      outputs.domain_logits / model.test_temperature
+    )
   return found
 
 

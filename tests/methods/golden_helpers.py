@@ -8,7 +8,6 @@ from conftest import load_config
 from comen_jax import sharding
 from comen_jax.data.dataset import Dataset
 from comen_jax.experiment import build
-from comen_jax.nn.backbone import STYLE_COPY
 
 CLASSES, DOMAINS, SIZE = 4, 3, 16
 
@@ -34,10 +33,16 @@ def made_dataset() -> Dataset:
   )
 
 
-def made_experiment(method: str = "comen"):
-  """The experiment on one device; `comen` has its three stages."""
+def made_experiment(method: str = "comen", **comen):
+  """The experiment on one device; `comen` has its three stages.
+
+  Args:
+    method: name of the method.
+    **comen: settings of COMEN.
+  """
   config = load_config("digits")
   config.method = method
+  config.comen.update(comen)
   config.store_size = config.image_size = SIZE
   config.batch_size = config.eval_batch_size = 24
   config.epochs, config.stage_shares = 3, (0.34, 0.33, 0.33)
@@ -50,8 +55,6 @@ def fixed_state(experiment):
   state = experiment.init()
   if not state.memory:
     return state
-  layer = jax.tree.map(jnp.copy, state.params["backbone"]["conv1"])
-  state = state.replace(batch_stats={**state.batch_stats, STYLE_COPY: layer})
   rng = np.random.default_rng(1)
   old = state.memory.prototypes
   seen = np.ones(old.seen.shape, bool)

@@ -89,17 +89,26 @@ def moved(state, layer="conv1"):
   return state.replace(params={**state.params, "backbone": backbone})
 
 
-def test_domains_stay_when_the_first_convolution_moves(experiment, batch):
-  state, _ = experiment.prepare(experiment.init(), 1)
+@pytest.mark.parametrize("style_from", ["copy", "start", "pixels"])
+def test_domains_stay_when_the_first_convolution_moves(style_from):
+  experiment = made_experiment(style_from=style_from)
+  first = experiment.init()
+  found_in = moved(first)  # What warm-up has made of it.
+  state, _ = experiment.prepare(found_in, 1)
   raw = next(experiment.train_batches(0))
   look = lambda s: experiment.feature_step(s, raw, experiment.key, False)
   before, after = look(state), look(moved(state))
   np.testing.assert_array_equal(after.domain_logits, before.domain_logits)
   assert np.abs(after.features - before.features).max() > 0.01
+  if style_from == "pixels":
+    assert STYLE_COPY not in state.batch_stats
+    assert before.style.shape[1] == 2 * 9
+    return
+  kept = found_in if style_from == "copy" else first
   jax.tree.map(
     np.testing.assert_array_equal,
     state.batch_stats[STYLE_COPY],
-    state.params["backbone"]["conv1"],
+    kept.params["backbone"]["conv1"],
   )
 
 

@@ -53,8 +53,13 @@ def _start(model, z, p):
   return drawn(model, z, p, use_running_average=False)
 
 
-def _loop(variables, z, p, train, min_mass=2.0, momentum=0.9, epsilon=1e-5):
-  """Computes Eq. 4 and 5 as printed, domain by domain, in float64."""
+def _loop(
+  variables, z, p, train, min_mass=2.0, momentum=0.9, epsilon=1e-5, prior=0.0
+):
+  """Computes Eq. 4 and 5 as printed, domain by domain, in float64.
+
+  With `prior`, that many images of the running statistics join the batch.
+  """
   z, p = np.asarray(z, np.float64), np.asarray(p, np.float64)
   f64 = lambda tree: {k: np.array(v, np.float64) for k, v in tree.items()}
   params, stats = f64(variables["params"]), f64(variables["batch_stats"])
@@ -70,8 +75,14 @@ def _loop(variables, z, p, train, min_mass=2.0, momentum=0.9, epsilon=1e-5):
         w[i] * ((z[i : i + 1] - mean) ** 2).mean(inner)[0]
         for i in range(len(z))
       )
+      old = stats["mean"][m].copy(), stats["var"][m].copy()
       for name, new in ("mean", mean), ("var", var):
         stats[name][m] = momentum * stats[name][m] + (1 - momentum) * new
+      # E[x] and E[x^2] of both groups together.
+      mass = p[:, m].sum()
+      square = mass * (var + mean**2) + prior * (old[1] + old[0] ** 2)
+      mean = (mass * mean + prior * old[0]) / (mass + prior)
+      var = square / (mass + prior) - mean**2
     hat = (z - mean) / np.sqrt(var + epsilon)
     for i in range(len(z)):
       y[i] += p[i, m] * (params["scale"][m] * hat[i] + params["bias"][m])
@@ -291,3 +302,18 @@ def test_the_input_is_all_that_is_kept_of_its_size_for_the_backward_pass():
 def test_wrong_shape_of_probabilities_is_refused():
   with pytest.raises(AssertionError):
     SDNorm(3).init(jax.random.key(0), jnp.ones((8, 4)), jnp.ones((8, 2)), False)
+
+
+def test_running_statistics_count_as_further_images():
+  B, M, C = 6, 3, 4
+  variables, z = _variables(3, M, C), 2 + _normal(4, B, 5, 5, C)
+  p = _probs(5, B, M)
+  model = SDNorm(M, prior_mass=5.0, min_mass=1.0)
+  y, updated = _train(model, variables, z, p)
+  want, stats = _loop(variables, z, p, True, min_mass=1.0, prior=5.0)
+  np.testing.assert_allclose(y, want, atol=2e-5)
+  for name in ("mean", "var"):
+    got = updated["batch_stats"][name]
+    np.testing.assert_allclose(got, stats[name], atol=1e-5)
+  plain, _ = _train(SDNorm(M, min_mass=1.0), variables, z, p)
+  assert np.abs(y - plain).max() > 0.1

@@ -60,10 +60,10 @@ def create(task: Task, options: Options) -> Method:
   sdnorm = task.norm == "sdnorm"
   if not (sdnorm or options.protogr or options.protoccl):
     return deepall.create(task, deepall.Options())
-  if options.style_from == "copy" and len(task.model.style_layers) > 1:
+  if options.style_from != "live" and len(task.model.style_layers) > 1:
     raise UserError(
-      'comen.style_from="copy": only the first convolution is copied; give'
-      " style_at=stem, or comen.style_from=live"
+      f"comen.style_from={options.style_from}: only the first convolution can"
+      " be copied; give style_at=stem, or comen.style_from=live"
     )
   graph = ProtoGR(
     task.num_classes,

@@ -120,7 +120,7 @@ def pretrain_predictor(
   portion = rng.choice(
     np.flatnonzero(np.isin(rows, sources.train_rows)), count, replace=False
   )
-  style = _styles(state, sources, feature_step, rows, style_key, False)
+  style = styles(state, sources, feature_step, rows, style_key, False)
   mean, std = statistics(style[portion])
   style = (style - mean) / std
   if how.true_domains:
@@ -132,7 +132,7 @@ def pretrain_predictor(
 
   held_out, taught = np.split(portion, [round(_HELD_OUT * count)])
   views = [
-    _styles(state, sources, feature_step, rows[taught], key, True)
+    styles(state, sources, feature_step, rows[taught], key, True)
     for key in jax.random.split(view_key, how.num_views)
   ]
   params = _fit(
@@ -191,7 +191,7 @@ def _cluster(
   return labels, tuple(warnings)
 
 
-def _styles(
+def styles(
   state: TrainState,
   sources: Sources,
   feature_step: FeatureStep,

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from comen_jax.errors import UserError
 from comen_jax.methods.comen import clustering
+from comen_jax.nn.backbone import STYLE_FROM
 
 FORMS = ("raw", "unit", "centred")
 
@@ -38,9 +39,10 @@ class Options(NamedTuple):
     pretrain_views: number of training views of each image that F_d learns from.
     pretrain_noise: deviation of the noise that is added to the standardised
       style while F_d is pretrained. It makes p soft between domains.
-    style_from: "copy": F_d reads the style of a copy of the first convolution,
-      kept from the moment of clustering; "live": that of the layer itself,
-      under which the domains drift.
+    style_from: what F_d reads the style of: "copy": a copy of the first
+      convolution, kept from the moment of clustering; "start": a copy kept from
+      the start of the run; "pixels": the image and its differences to the next
+      row and column; "live": the layer itself, under which the domains drift.
     test_temperature: p is softmax(logits / this) in evaluation.
     style_gradient: let the losses of discover reach the backbone through the
       style. At the learning rate of digits this merges the domains.
@@ -83,7 +85,7 @@ def check(options: Options, stage_shares: tuple[float, ...]) -> None:
   choices = {
     "clustering": clustering.CLUSTERINGS,
     "prototype_form": FORMS,
-    "style_from": ("copy", "live"),
+    "style_from": STYLE_FROM,
   }
   for name, known in choices.items():
     if getattr(options, name) not in known:

@@ -42,10 +42,10 @@ def prepare_discover(
 ) -> tuple[TrainState, Report]:
   """Pretrains F_d on clusters of style; see `discovery`.
 
-  From here on, the copy of the first convolution is what it is now, and the
-  memory has the cluster of every source image.
+  From here on, with `style_from="copy"`, the copy of the first convolution is
+  what that layer is now. The memory has the cluster of every source image.
   """
-  if STYLE_COPY in state.batch_stats:
+  if options.style_from == "copy":
     # A copy: a step reuses the memory of the layer itself.
     layer = jax.tree.map(jnp.copy, state.params["backbone"][style_layer])
     state = state.replace(batch_stats={**state.batch_stats, STYLE_COPY: layer})
