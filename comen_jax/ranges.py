@@ -127,6 +127,7 @@ RULES = {
   "sdnorm.epsilon": _POSITIVE,
   "sdnorm.per_domain_affine": _FLAG,
   "sdnorm.min_mass": _number(0),
+  "sdnorm.prior_mass": _number(0),
   # COMEN
   "comen.protogr": _FLAG,
   "comen.protoccl": _FLAG,
