@@ -27,6 +27,7 @@ from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
 from comen_jax.nn.backbone import STYLE_COPY, Backbone, Outputs
 from comen_jax.nn.registry import build as build_backbone
+from comen_jax.nn.registry import shapes
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 
@@ -239,14 +240,6 @@ def network(config: ConfigDict, num_classes: int) -> tuple[Backbone, Views]:
     options=config_lib.backbone_options(config),
   )
   return model, make_views(config.normalise, config.augment, config.image_size)
-
-
-def shapes(model: Backbone, image_size: int) -> tuple[Outputs, dict[str, Any]]:
-  """Shapes of the outputs for one image, and of the variables."""
-  return jax.eval_shape(
-    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
-    jax.ShapeDtypeStruct((1, image_size, image_size, 3), jnp.float32),
-  )
 
 
 def _optimizer(

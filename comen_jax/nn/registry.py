@@ -1,15 +1,16 @@
-"""Builds a backbone by its name."""
+"""Builds a backbone by its name, and says what its shapes are."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from flax.core import FrozenDict
 from flax.typing import Dtype
 
 from comen_jax.nn.alexnet import MIN_SIZE, AlexNet
-from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.backbone import Backbone, Outputs
 from comen_jax.nn.digits_cnn import DigitsCNN
 from comen_jax.nn.resnet import ResNet
 
@@ -73,4 +74,12 @@ def build(
     dtype=dtype,
     sdnorm=sdnorm,
     **options,
+  )
+
+
+def shapes(model: Backbone, image_size: int) -> tuple[Outputs, dict[str, Any]]:
+  """Shapes of the outputs for one image, and of the variables."""
+  return jax.eval_shape(
+    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
+    jax.ShapeDtypeStruct((1, image_size, image_size, 3), jnp.float32),
   )
