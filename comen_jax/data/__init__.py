@@ -13,6 +13,7 @@ Each line imports only from lines below it:
   augment.py                  random changes of training images
   recipes.py                  which changes, and how strong
   row_store.py                decoded images, stored under a key
+  coverage.py                 classes that the target has but no source
   dataset.py                  a data set in memory; leave one domain out
   disk.py                     cache folder; folders that are whole or absent
 """

@@ -3,16 +3,18 @@
     python -m comen_jax.data.prepare --dataset pacs --data_dir D
 
 Training prepares a data set by itself. This command tells you beforehand
-whether the files are complete.
+whether the files are complete. It lists all files that cannot be used, and
+warns of classes that a target has but no source.
 """
 
 import argparse
 import sys
 import time
 
-from comen_jax.data import registry
+from comen_jax.data import coverage, registry
 from comen_jax.data.benchmarks import BENCHMARKS, counts
-from comen_jax.errors import Parser, command_line
+from comen_jax.data.ingest.problems import BadFilesError
+from comen_jax.errors import Parser, UserError, command_line
 
 
 def main(argv: list[str]) -> None:
@@ -20,7 +22,10 @@ def main(argv: list[str]) -> None:
   spec = BENCHMARKS.get(args.dataset)
   size = args.size or (spec.store_size if spec else 32)
   start = time.monotonic()
-  found = registry.load_prepared(args.dataset, args.data_dir, size)
+  try:
+    found = registry.load_prepared(args.dataset, args.data_dir, size)
+  except BadFilesError as e:
+    raise UserError(e.listing()) from e
   seconds = time.monotonic() - start
   dataset = found.dataset
   published = (
@@ -29,6 +34,8 @@ def main(argv: list[str]) -> None:
   print(counts.report(dataset, *published))
   if dataset.notice:
     print(f"Note: {dataset.notice}.")
+  for warning in coverage.warnings(dataset):
+    print(f"Warning: {warning}.")
   print(
     f"{len(dataset.labels):,} images, {len(dataset.domain_names)} domains,"
     f" {len(dataset.class_names)} classes, all decoded to {size}x{size};"
@@ -56,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     "--data_dir",
     required=True,
     help="folder that holds the published folder or zip; for --dataset folder,"
-    " the folder of your images",
+    " the folder or zip of your images",
   )
   parser.add_argument(
     "--size",

@@ -4,7 +4,9 @@ The first call prepares the data set, later calls open the prepared rows.
 """
 
 import dataclasses
+import os
 import pathlib
+import zipfile
 
 from comen_jax.data.benchmarks import BENCHMARKS, folder
 from comen_jax.data.benchmarks.layout import Benchmark
@@ -27,7 +29,8 @@ def load(name: str, data_dir: str, size: int) -> Dataset:
   Args:
     name: a benchmark, "folder" or "mini_digits". "digits_dg" with an empty
       `data_dir` gives mini digits with a notice.
-    data_dir: folder of the data set's files; mini digits need none.
+    data_dir: folder of the data set's files, or their zip; mini digits need
+      none.
     size: side of the stored squares, in pixels.
   """
   if name == "mini_digits" or (name == "digits_dg" and not data_dir):
@@ -75,22 +78,34 @@ def _benchmark(spec: Benchmark, data_dir: str, size: int) -> pipeline.Prepared:
 
 def _folder(data_dir: str, size: int) -> pipeline.Prepared:
   """Prepares a user's own images. They are read in place, not copied."""
-  root = pathlib.Path(data_dir).expanduser()
-  if not data_dir or not root.is_dir():
-    raise UserError(
-      f"data_dir={data_dir} is not a folder: give a folder with {folder.LAYOUT}"
-    )
-  source = archive.Archive(root)
+  source = archive.Archive(_own_path(data_dir))
   found = pipeline.prepare(
     "folder",
     source,
     size,
-    write=lambda _: catalogue.read(source, folder.scan(source), folder.LAYOUT),
+    write=lambda _: catalogue.read(source, folder.scan, folder.LAYOUT),
     make_reader=lambda *_: source.read,
   )
   name = shown_name("folder", data_dir)
   dataset = dataclasses.replace(found.dataset, name=name, own=True)
   return found._replace(dataset=dataset)
+
+
+def _own_path(data_dir: str) -> pathlib.Path:
+  """Returns the path of a user's folder or zip."""
+  wanted = f"give a folder or a zip with {folder.LAYOUT}"
+  if not data_dir:
+    raise UserError(f"data_dir is empty: {wanted}")
+  path = pathlib.Path(data_dir).expanduser()
+  if not os.path.exists(path):
+    raise UserError(f"data_dir={data_dir} does not exist: {wanted}")
+  # A damaged zip is recognised by its suffix, so that the error says so.
+  is_zip = path.is_file() and (
+    path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)
+  )
+  if not is_zip and not path.is_dir():
+    raise UserError(f"data_dir={data_dir} is no folder and no zip: {wanted}")
+  return path
 
 
 def _builders():

@@ -37,6 +37,68 @@ def test_images_of_a_folder_are_counted_too(tmp_path, cache, capsys):
   assert "Note: 10 %" in out
 
 
+def own_images(root, count=30):
+  return draw(
+    root, [f"{d}/{c}/{i}.png" for d in "ab" for c in "xy" for i in range(count)]
+  )
+
+
+def test_bad_links_names_and_images_are_listed_at_once(tmp_path, cache):
+  root = own_images(tmp_path / "mine")
+  (root / "a/x/link.png").symlink_to("nowhere")
+  (root / "a/x/tab\t.png").write_bytes(b"")
+  (root / "b/y/0.png").write_text("no image")
+  (root / "b/y/1.png").write_bytes((root / "b/y/2.png").read_bytes()[:50])
+  flags = ["--dataset", "folder", "--data_dir", str(root), "--size", "8"]
+  command = start_python(["-m", "comen_jax.data.prepare", *flags])
+  out, err = command.communicate(timeout=60)
+  assert command.returncode == 2
+  assert out == ""
+  lines = err.splitlines()
+  assert lines[0] == "error: 4 problems with the files:"
+  assert len(lines) == 5
+  for line, name in zip(
+    lines[1:], ["link.png", r"tab\t.png", "y/0.png", "y/1.png"]
+  ):
+    assert name in line
+  assert not os.path.exists(cache / "rows")
+
+
+def test_the_first_20_bad_images_are_listed_and_the_rest_counted(
+  tmp_path, cache
+):
+  root = own_images(tmp_path / "mine")
+  for number in range(23):
+    (root / f"a/x/{number}.png").write_text("no image")
+  flags = ["--dataset", "folder", "--data_dir", str(root), "--size", "8"]
+  with pytest.raises(UserError) as error:
+    prepare.main(flags)
+  lines = str(error.value).splitlines()
+  assert lines[0] == "23 problems with the files:"
+  assert all("does not decode" in line for line in lines[1:21])
+  assert lines[21:] == ["  and 3 more"]
+  # Training says it in one line.
+  with pytest.raises(UserError, match="and 22 more such errors") as error:
+    registry.load("folder", str(root), 8)
+  assert "\n" not in str(error.value)
+
+
+def test_the_command_warns_of_classes_that_no_source_has(
+  tmp_path, cache, capsys
+):
+  root = own_images(tmp_path / "mine", 3)
+  draw(root, ["b/zebra/1.png", "b/zebra/2.png"])
+  prepare.main(["--dataset", "folder", "--data_dir", str(root), "--size", "8"])
+  (line,) = [
+    line
+    for line in capsys.readouterr().out.splitlines()
+    if line.startswith("Warning")
+  ]
+  assert "with target b" in line
+  assert "zebra" in line
+  assert "at most 75.0 %" in line
+
+
 def test_an_error_is_one_line_and_exit_code_2(tmp_path):
   flags = ["--dataset", "pacs", "--data_dir", str(tmp_path)]
   command = start_python(["-m", "comen_jax.data.prepare", *flags])

@@ -10,6 +10,7 @@ from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.dataset import TRAIN, VAL
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
+from comen_jax.data.ingest.problems import BadFilesError
 from comen_jax.errors import UserError
 
 _DOMAINS = ("art", "clipart", "product", "real_world")
@@ -35,16 +36,17 @@ _MEMBER = re.compile(
 
 
 def _scan(source: Archive) -> Contents:
-  entries = []
+  entries, misplaced = [], []
   for m in map(_MEMBER.fullmatch, source.pictures):
     if not m:
       continue
     folder = re.sub("[ -]", "_", m[4].lower())
     if folder not in _LABELS:
-      raise UserError(
+      misplaced.append(
         f"{source.path}: {m[0]} is in the folder {m[4]!r}, which is not one of"
         " Office-Home's 65 classes: remove or rename it"
       )
+      continue
     domain = m[2].lower()
     entries.append(
       Entry(
@@ -55,6 +57,8 @@ def _scan(source: Archive) -> Contents:
         split=_SPLITS[m[3].lower()] if m[3] else None,
       )
     )
+  if misplaced:
+    raise BadFilesError(misplaced)
   drawn = [e for e in entries if e.split is None]
   if drawn and len(drawn) < len(entries):
     raise UserError(

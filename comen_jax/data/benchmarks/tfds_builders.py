@@ -9,9 +9,13 @@
 There is one builder for each entry of `BENCHMARKS`. Each domain has two splits,
 `<domain>_train` and `<domain>_val`. Images keep their published bytes. The
 import takes seconds, so only the preparation of a benchmark imports this file.
+
+A `GeneratorBasedBuilder` would collect a whole split in memory, and would ask
+for TensorFlow above 1,000 MiB. A `ShardBasedBuilder` collects one shard.
 """
 
 import contextlib
+import functools
 import io
 import pathlib
 import warnings
@@ -31,7 +35,11 @@ with warnings.catch_warnings():
   import tensorflow_datasets as tfds
 
 
-class PictureBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+# Of the images in a shard. A larger image is a shard of its own.
+_SHARD_BYTES = 1 << 28
+
+
+class PictureBuilder(tfds.core.ShardBasedBuilder, skip_registration=True):
   """The code that all builders share. The benchmark's file knows its layout.
 
   Attributes:
@@ -63,36 +71,64 @@ class PictureBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
       disable_shuffling=True,
     )
 
-  def _split_generators(self, dl_manager) -> dict[str, Iterator]:
+  def _shard_iterators_per_split(
+    self, dl_manager
+  ) -> dict[str, list[Callable[[], Iterator]]]:
     source = self.source or archive.find(
       str(dl_manager.manual_dir),
       self.benchmark.archives,
       self.benchmark.advice,
     )
     self.found = catalogue.read(
-      source, self.benchmark.scan(source), self.benchmark.layout
+      source, self.benchmark.scan, self.benchmark.layout
+    )
+    total = len(self.found.paths)
+    bar = tqdm(
+      desc="copying", total=total, leave=False, unit="img", disable=None
     )
     return {
-      split: self._generate_examples(source, rows)
+      split: [
+        functools.partial(self._examples, source, shard, bar)
+        for shard in _shards(rows, self.found.sizes)
+      ]
       for split, rows in _rows_of_splits(
         self.found.table, self.benchmark.domains
       )
     }
 
-  def _generate_examples(
-    self, source: archive.Archive, rows: np.ndarray
+  def _examples(
+    self, source: archive.Archive, rows: Sequence[int], bar: tqdm
   ) -> Iterator[tuple[int, dict[str, Any]]]:
     table = self.found.table
-    bar = tqdm(rows, "copying", leave=False, unit="img", disable=None)
-    for place, row in enumerate(bar):
+    for row in rows:
       yield (
-        place,
+        row,
         {
           "image": source.read(self.found.paths[row]),
           "label": int(table.labels[row]),
           "name": table.names[row],
         },
       )
+      bar.update()
+    if bar.n == bar.total:
+      bar.close()
+
+
+def _shards(rows: np.ndarray, sizes: Sequence[int]) -> list[list[int]]:
+  """Divides rows into shards, in order.
+
+  Args:
+    rows: int64 [N], rows of a split.
+    sizes: number of bytes of the image of every row.
+  """
+  shards, free = [], 0
+  for row in rows.tolist():
+    if not shards or sizes[row] > free:
+      shards.append([])
+      free = _SHARD_BYTES
+    shards[-1].append(row)
+    free -= sizes[row]
+  return shards
 
 
 def _builder(benchmark: Benchmark) -> type[PictureBuilder]:

@@ -7,6 +7,7 @@ Each line imports only from lines below it:
   contents.py     which file is an image of which class and domain
   pictures.py     decodes image files
   archive.py      reads a folder or a zip
+  problems.py     reports all files that cannot be used in one error
   splits.py       draws a validation split
   parallel.py     runs a function on many images, in threads
 """

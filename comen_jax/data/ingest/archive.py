@@ -17,6 +17,9 @@ SUFFIXES = (
   ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm",
   ".pgm",
 )  # fmt: skip
+MAX_BYTES = 1 << 28  # Of one file: 256 MiB.
+_PART = 1 << 16
+_BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _TAR = re.compile(r"(.+)\.(tar(\..+)?|tgz)")
 _UNREADABLE = (
   zipfile.BadZipFile,
@@ -33,18 +36,22 @@ class Archive:
   """A read-only view of a folder or zip; nothing is unpacked.
 
   It skips hidden files and the files that macOS adds to a zip. Several threads
-  may call `read`.
+  may call `read` and `parts`.
 
   Attributes:
     path: path of the folder or zip.
     names: paths of its files, relative to it, with slashes, sorted.
     folders: relative paths of its folders, empty ones included.
-    fingerprint: hash that changes when a file is added, removed or written.
+    problems: one line for each file or folder that cannot be used, such as a
+      link that leads nowhere; `names` does not have it.
+    fingerprint: hash that changes when a file is added, removed or written, or
+      when there is a new problem.
   """
 
   def __init__(self, path: pathlib.Path):
     self.path = path
     self.folders: set[str] = set()
+    self.problems: list[str] = []
     self._zip = None
     if path.is_dir():
       self._members, stamp = {}, []
@@ -61,9 +68,14 @@ class Archive:
         ) from e
       self._members = dict(self._entries())
       stamp = [(path.name, *_stamp(stat))]
+    for name in sorted(filter(_is_unfit, self._members)):
+      del self._members[name]
+      self.problems.append(
+        f"{path}: the name {name!a} has a control character or is not UTF-8:"
+        " rename it"
+      )
     self.names = sorted(self._members)
-    for name in self.names:
-      self._check(name)
+    stamp += [(problem,) for problem in self.problems]
     self.fingerprint = hashlib.sha256(repr(sorted(stamp)).encode()).hexdigest()
 
   @property
@@ -73,9 +85,35 @@ class Archive:
 
   def read(self, name: str) -> bytes:
     """Returns the bytes of a file."""
+    return b"".join(self.parts(name))
+
+  def parts(self, name: str) -> Iterator[bytes]:
+    """Yields the bytes of a file in small parts.
+
+    The size is counted while it is read: what a zip says about it may be wrong.
+    """
+    size = 0
+    for part in self._parts(name):
+      size += len(part)
+      if size > MAX_BYTES:
+        raise UserError(
+          f"{self.path}: {name} has more than {MAX_BYTES >> 20} MiB, too much"
+          " for an image: make it smaller or remove it"
+        )
+      yield part
+
+  def _parts(self, name: str) -> Iterator[bytes]:
     member = self._members[name]
+    # zipfile unpacks other methods without a limit, whatever the part's size.
+    if self._zip and member.compress_type not in _BOUNDED:
+      raise UserError(
+        f"{self.path}: {name} is packed with a method other than deflate:"
+        " unpack the zip and give the folder"
+      )
     try:
-      return self._zip.read(member) if self._zip else member.read_bytes()
+      with self._zip.open(member) if self._zip else open(member, "rb") as file:
+        while part := file.read(_PART):
+          yield part
     except _UNREADABLE as e:
       reason = e.strerror if isinstance(e, OSError) else e
       kind = "is damaged" if self._zip else "cannot be read"
@@ -94,7 +132,8 @@ class Archive:
     try:
       entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError as e:
-      raise UserError(f"{folder} cannot be read: {e.strerror}") from e
+      self._add_problem(folder, e)
+      return
     for entry in entries:
       name = prefix + entry.name
       if is_hidden(entry.name):
@@ -107,7 +146,12 @@ class Archive:
         elif entry.is_symlink():
           raise FileNotFoundError(0, "the link leads nowhere")
       except OSError as e:
-        raise UserError(f"{entry.path} cannot be read: {e.strerror}") from e
+        self._add_problem(folder / entry.name, e)
+
+  def _add_problem(self, path: pathlib.Path, error: OSError) -> None:
+    text = str(path)
+    shown = text if text.isprintable() else ascii(text)
+    self.problems.append(f"{shown} cannot be read: {error.strerror}")
 
   def _entries(self) -> Iterator[tuple[str, zipfile.ZipInfo]]:
     """Yields the files of the zip by their cleaned names."""
@@ -130,21 +174,6 @@ class Archive:
       if not name.endswith("/"):
         yield "/".join(parts), info
 
-  def _check(self, name: str) -> None:
-    """Refuses names that do not fit on one line of a UTF-8 manifest."""
-    if name.isprintable():  # The usual case; the rest is slow.
-      return
-    try:
-      name.encode()
-      bad = any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
-    except UnicodeEncodeError:
-      bad = True
-    if bad:
-      raise UserError(
-        f"{self.path}: the name {name!a} has a control character or is not"
-        " UTF-8: rename it"
-      )
-
 
 def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
   """Finds the folder or zip of a data set.
@@ -156,6 +185,8 @@ def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
     advice: what is expected and where to get it, for the error message.
   """
   root = pathlib.Path(data_dir).expanduser()
+  if not os.path.exists(root):
+    raise UserError(f"data_dir={data_dir} does not exist: {advice}")
   wanted = [n.lower() for n in names]
   if root.is_dir():
     try:
@@ -181,6 +212,17 @@ def find(data_dir: str, names: Sequence[str], advice: str) -> Archive:
 def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
   """Returns size, mtime and ctime. Unpacking may set back mtime, not ctime."""
   return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+def _is_unfit(name: str) -> bool:
+  """Whether a name does not fit on one line of a UTF-8 manifest."""
+  if name.isprintable():  # The usual case; the rest is slow.
+    return False
+  try:
+    name.encode()
+  except UnicodeEncodeError:
+    return True
+  return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
 
 
 def is_hidden(name: str) -> bool:

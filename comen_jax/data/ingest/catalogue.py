@@ -1,14 +1,17 @@
 """Checks the contents of an archive; adds checksums and splits."""
 
+import functools
 import hashlib
 import itertools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from comen_jax.data import row_store
 from comen_jax.data.dataset import TRAIN, VAL
-from comen_jax.data.ingest import parallel, splits
+from comen_jax.data.ingest import parallel, pictures, splits
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
+from comen_jax.data.ingest.problems import BadFilesError, problems_of
 from comen_jax.errors import UserError
 
 
@@ -18,6 +21,7 @@ class Catalogue(NamedTuple):
   Attributes:
     table: name, label, domain and split of each image.
     checksums: SHA-256 of the bytes of each image.
+    sizes: number of bytes of each image.
     paths: paths of the images in the archive.
     class_names: names of the classes.
     domain_names: names of the domains.
@@ -27,6 +31,7 @@ class Catalogue(NamedTuple):
 
   table: row_store.Table
   checksums: list[str]
+  sizes: list[int]
   paths: list[str]
   class_names: tuple[str, ...]
   domain_names: tuple[str, ...]
@@ -34,28 +39,27 @@ class Catalogue(NamedTuple):
   notice: str
 
 
-def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
+def read(
+  source: Archive, scan: Callable[[Archive], Contents], layout: str
+) -> Catalogue:
   """Checks the contents and reads every image once.
+
+  One error reports all files that cannot be used. If the layout is wrong, the
+  images are not read.
 
   Args:
     source: the archive.
-    contents: class and domain of each image.
+    scan: finds the images of the archive, with their classes and domains.
     layout: expected layout, for error messages.
   """
-  entries = sorted(contents.entries, key=lambda e: (e.name, e.path))
-  for one, other in itertools.pairwise(entries):
-    if one.name == other.name:
-      raise UserError(
-        f"{source.path} contains {one.name} twice, as {one.path} and"
-        f" {other.path}: remove one copy"
-      )
-  if contents.complete:
-    _check_complete(source, contents, entries, layout)
+  try:
+    contents = scan(source)
+    entries = _checked(source, contents, layout)
+  except UserError as e:
+    raise BadFilesError([*source.problems, *problems_of(e)]) from e
   names = [e.name for e in entries]
   paths = [e.path for e in entries]
-  checksum = lambda path: hashlib.sha256(source.read(path)).hexdigest()
-  label = f"reading {source.path.name}"
-  checksums = list(parallel.in_order(checksum, paths, label))
+  checksums, sizes = _read_all(source, paths)
   drawn = splits.draw(
     [(e.domain, e.label) for e in entries],
     names,
@@ -68,12 +72,60 @@ def read(source: Archive, contents: Contents, layout: str) -> Catalogue:
       names, [e.label for e in entries], [e.domain for e in entries], chosen
     ),
     checksums=checksums,
+    sizes=sizes,
     paths=paths,
     class_names=contents.class_names,
     domain_names=contents.domain_names,
     default_target=contents.default_target,
     notice="; ".join(contents.notices),
   )
+
+
+def _checked(source: Archive, contents: Contents, layout: str) -> list[Entry]:
+  """Returns the entries, sorted by name, each name once."""
+  entries = sorted(contents.entries, key=lambda e: (e.name, e.path))
+  if twice := [
+    f"{source.path} contains {one.name} twice, as {one.path} and {other.path}:"
+    " remove one copy"
+    for one, other in itertools.pairwise(entries)
+    if one.name == other.name
+  ]:
+    raise BadFilesError(twice)
+  if contents.complete:
+    _check_complete(source, contents, entries, layout)
+  return entries
+
+
+def _read_all(
+  source: Archive, paths: Sequence[str]
+) -> tuple[list[str], list[int]]:
+  """Returns the checksum and size of each image, or reports all bad files."""
+  label = f"reading {source.path.name}"
+  found = list(
+    parallel.in_order(functools.partial(_digest, source), paths, label)
+  )
+  problems = [*source.problems, *(str(f) for f in found if _is_bad(f))]
+  if problems:
+    whole = [path for path, f in zip(paths, found) if not _is_bad(f)]
+    problems += pictures.undecodable(whole, source.read, str(source.path))
+    raise BadFilesError(problems)
+  return [checksum for checksum, _ in found], [size for _, size in found]
+
+
+def _digest(source: Archive, path: str) -> tuple[str, int] | UserError:
+  """Returns the SHA-256 and the size of a file, or why it cannot be read."""
+  digest, size = hashlib.sha256(), 0
+  try:
+    for part in source.parts(path):
+      digest.update(part)
+      size += len(part)
+  except UserError as e:
+    return e
+  return digest.hexdigest(), size
+
+
+def _is_bad(found: tuple[str, int] | UserError) -> bool:
+  return isinstance(found, UserError)
 
 
 def _check_complete(

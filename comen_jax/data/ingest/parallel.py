@@ -1,7 +1,14 @@
-"""Runs a function on many images: in threads, in order, with progress."""
+"""Runs a function on many images: in threads, in order, with progress.
 
+Memory stays bounded: few results wait at a time, and a `Budget` limits what
+the threads hold together.
+"""
+
+import collections
 import concurrent.futures
+import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -10,20 +17,70 @@ from tqdm import tqdm
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _TASK = 16  # Items per task: one task costs more than decoding a small image.
-_WINDOW = 1024  # Items in flight: limits the memory of waiting results.
+_THREADS = 32  # Each may hold one image file.
+
+
+class Budget:
+  """Limits an amount, such as pixels, that several threads hold together.
+
+  A thread waits until its amount fits. One that is above the limit is held
+  alone.
+  """
+
+  def __init__(self, limit: int):
+    self._limit = limit
+    self._held = 0
+    self._changed = threading.Condition()
+
+  @contextlib.contextmanager
+  def hold(self, amount: int) -> Iterator[None]:
+    """Holds `amount` while the block runs."""
+    fits = lambda: not self._held or self._held + amount <= self._limit
+    with self._changed:
+      self._changed.wait_for(fits)
+      self._held += amount
+    try:
+      yield
+    finally:
+      with self._changed:
+        self._held -= amount
+        self._changed.notify_all()
 
 
 def in_order(
-  function: Callable[[_Item], _Result], items: Sequence[_Item], label: str
+  function: Callable[[_Item], _Result],
+  items: Sequence[_Item],
+  label: str,
+  window: int = 1024,
 ) -> Iterator[_Result]:
-  """Yields `function(item)` in order; the first error in order is raised."""
-  task = lambda start, end: [function(item) for item in items[start:end]]
+  """Yields `function(item)` in order; the first error in order is raised.
+
+  Args:
+    function: runs in a thread.
+    items: its arguments.
+    label: label of the progress bar.
+    window: number of items in progress or waiting to be yielded.
+  """
+  threads = min(os.cpu_count() or 1, _THREADS)
+  step = max(1, min(_TASK, window // (2 * threads)))
+  task = lambda start: [function(item) for item in items[start : start + step]]
   # Without a terminal, a bar would print one line per refresh.
   bar = tqdm(total=len(items), desc=label, unit="img", disable=None)
-  with bar, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    for window in range(0, len(items), _WINDOW):
-      starts = range(window, min(window + _WINDOW, len(items)), _TASK)
-      ends = (min(s + _TASK, len(items)) for s in starts)
-      for results in pool.map(task, starts, ends):
-        bar.update(len(results))
-        yield from results
+  pool = concurrent.futures.ThreadPoolExecutor(threads)
+  waiting = collections.deque()
+
+  def oldest() -> list[_Result]:
+    results = waiting.popleft().result()
+    bar.update(len(results))
+    return results
+
+  with bar:
+    try:
+      for start in range(0, len(items), step):
+        waiting.append(pool.submit(task, start))
+        if len(waiting) * step >= window:
+          yield from oldest()
+      while waiting:
+        yield from oldest()
+    finally:
+      pool.shutdown(cancel_futures=True)

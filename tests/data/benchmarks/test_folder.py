@@ -1,5 +1,7 @@
 """A user's own images, in folders."""
 
+import zipfile
+
 import numpy as np
 import pytest
 from conftest import load_config
@@ -9,7 +11,7 @@ from comen_jax import metrics
 from comen_jax.data import registry
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
-from data.helpers import draw, nothing_half_done, rows_of
+from data.helpers import draw, nothing_half_done, rows_of, zipped
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -162,6 +164,39 @@ def test_the_error_names_a_domain_without_images(tmp_path):
   (tmp_path / "notes").mkdir()  # Has no folders inside, so it is no domain.
   with pytest.raises(UserError, match="domain c has no images"):
     prepare(tmp_path)
+
+
+def test_a_zip_gives_the_same_data_as_its_folder(tmp_path, cache):
+  root = draw(tmp_path / "mine", names("abc"))
+  (root / "README.md").write_text("hello")
+  want = prepare(root)
+  place = zipped(root, tmp_path / "zips/mine.zip")  # Has mine/ at the top.
+  got = prepare(place)
+  assert got.folder != want.folder
+  assert got.dataset.manifest == want.dataset.manifest
+  assert got.dataset.domain_names == want.dataset.domain_names
+  assert got.dataset.notice == want.dataset.notice
+  assert rows_of(got) == rows_of(want)
+  flat = tmp_path / "zips/flat.zip"
+  with zipfile.ZipFile(flat, "w") as file:
+    for path in sorted(root.rglob("*")):
+      file.write(path, path.relative_to(root))
+  assert prepare(flat).dataset.manifest == want.dataset.manifest
+
+
+def test_all_domains_may_lie_in_one_more_folder(tmp_path):
+  draw(tmp_path / "mine/deeper", names(["train", "test"]))
+  want = prepare(tmp_path / "mine/deeper").dataset
+  got = prepare(tmp_path / "mine").dataset
+  assert got.manifest == want.manifest
+  assert got.default_target == "test"
+
+
+def test_a_misplaced_image_in_a_wrapped_folder_is_the_only_one_named(tmp_path):
+  draw(tmp_path / "mine/deeper", [*names("ab"), "x.png"])
+  with pytest.raises(UserError, match=r"deeper/x\.png is not inside") as error:
+    prepare(tmp_path / "mine")
+  assert "more such errors" not in str(error.value)
 
 
 def test_a_cache_inside_the_data_is_not_data(tmp_path, cache):

@@ -3,11 +3,14 @@
 import re
 import textwrap
 
+import numpy as np
 import pytest
 
 from comen_jax.data import registry
 from comen_jax.data.benchmarks import BENCHMARKS, tfds_builders
-from data.helpers import rows_of
+from comen_jax.data.ingest import archive
+from comen_jax.errors import UserError
+from data.helpers import cache_at, nothing_half_done, rows_of
 
 
 def test_prepared_files_are_a_tfds_data_set(tiny_digits_dg, cache):
@@ -28,6 +31,43 @@ def test_prepared_files_are_a_tfds_data_set(tiny_digits_dg, cache):
     original = tiny_digits_dg / "digits_dg" / name
     assert example["image"] == original.read_bytes()
     assert rows[name] == (str(example["label"]), "svhn", "val")
+
+
+def test_a_split_of_several_shards_gives_the_same_rows(
+  tiny_digits_dg, tmp_path, monkeypatch
+):
+  found = {}
+  for limit in (1 << 28, 20_000):
+    monkeypatch.setattr(tfds_builders, "_SHARD_BYTES", limit)
+    with cache_at(tmp_path / str(limit)):
+      found[limit] = registry.load_prepared(
+        "digits_dg", str(tiny_digits_dg), 32
+      )
+  one, several = found.values()
+  count = lambda prepared: len(list(prepared.folder.rglob("*.array_record-*")))
+  assert count(one) == 8
+  assert count(several) > 20
+  assert several.dataset.manifest == one.dataset.manifest
+  assert rows_of(several) == rows_of(one)
+  np.testing.assert_array_equal(several.dataset.images, one.dataset.images)
+  for file in several.folder.rglob("*.array_record-*"):
+    assert file.stat().st_size < 200_000  # The format pads a file to 64 KiB.
+
+
+def test_an_image_that_is_lost_while_it_is_copied_leaves_nothing(
+  tiny_digits_dg, cache, monkeypatch
+):
+  read = archive.Archive.read
+
+  def lost(self, name):
+    if name.endswith("svhn/train/5/3.png"):
+      raise UserError(f"{name} is gone")
+    return read(self, name)
+
+  monkeypatch.setattr(archive.Archive, "read", lost)
+  with pytest.raises(UserError, match=r"svhn/train/5/3\.png is gone"):
+    registry.load("digits_dg", str(tiny_digits_dg), 32)
+  assert nothing_half_done(cache)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -1,6 +1,7 @@
 """Folders and zips, whole and damaged."""
 
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -89,20 +90,34 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["nowhere.png", "1.png"])
-def test_the_error_names_a_link_that_leads_nowhere(tmp_path, target):
-  (tmp_path / "x").mkdir()
-  (tmp_path / "x/1.png").symlink_to(target)  # The second link leads to itself.
-  with pytest.raises(UserError, match=r"x/1\.png cannot be read"):
-    archive.Archive(tmp_path / "x")
+def test_a_link_that_leads_nowhere_is_a_problem(tmp_path, target):
+  root = folder(tmp_path / "x", ["2.png"])
+  before = archive.Archive(root)
+  (root / "1.png").symlink_to(target)  # The second link leads to itself.
+  source = archive.Archive(root)
+  assert source.names == ["2.png"]
+  (problem,) = source.problems
+  assert f"{root}/1.png cannot be read" in problem
+  # Otherwise data that was prepared without the link would be used.
+  assert source.fingerprint != before.fingerprint
 
 
 @pytest.mark.parametrize("name", ["a\nb.png", "a\tb.png", b"\xff.png"])
-def test_names_that_a_manifest_cannot_hold_are_refused(tmp_path, name):
+def test_names_that_a_manifest_cannot_hold_are_problems(tmp_path, name):
   (tmp_path / "x").mkdir()
   (tmp_path / "x" / os.fsdecode(name)).write_text("")
-  with pytest.raises(UserError, match="rename it") as error:
-    archive.Archive(tmp_path / "x")
-  assert str(error.value).isprintable()
+  source = archive.Archive(tmp_path / "x")
+  assert source.names == []
+  (problem,) = source.problems
+  assert "rename it" in problem
+  assert problem.isprintable()
+
+
+def test_a_link_with_an_odd_name_is_shown_on_one_line(tmp_path):
+  (tmp_path / "x").mkdir()
+  (tmp_path / "x/a\nb.png").symlink_to("nowhere")
+  (problem,) = archive.Archive(tmp_path / "x").problems
+  assert problem.isprintable()
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
@@ -112,8 +127,8 @@ def test_the_error_names_an_unreadable_file_or_folder(tmp_path):
   with pytest.raises(UserError, match=r"a/1\.png cannot be read"):
     archive.Archive(root).read("a/1.png")
   (root / "b").chmod(0)
-  with pytest.raises(UserError, match=r"x/b cannot be read"):
-    archive.Archive(root)
+  (problem,) = archive.Archive(root).problems
+  assert "x/b cannot be read" in problem
   (root / "b").chmod(0o700)
 
 
@@ -147,6 +162,78 @@ def test_a_zip_with_any_byte_changed_is_read_or_named_in_the_error(tmp_path):
     except UserError as e:
       assert str(place) in str(e)
       assert "\n" not in str(e)
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_a_file_that_is_too_large_is_named_in_one_line(
+  tmp_path, monkeypatch, kind
+):
+  monkeypatch.setattr(archive, "MAX_BYTES", 1 << 20)
+  data = {"fits.png": bytes(1 << 20), "huge.png": bytes((1 << 20) + 1)}
+  if kind == "folder":
+    place = folder(tmp_path / "x", data)
+    for name, content in data.items():
+      (place / name).write_bytes(content)
+  else:
+    place = tmp_path / "x.zip"
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as file:
+      for name, content in data.items():
+        file.writestr(name, content)
+  source = archive.Archive(place)
+  assert source.read("fits.png") == data["fits.png"]
+  with pytest.raises(
+    UserError, match=r"huge\.png has more than 1 MiB"
+  ) as error:
+    source.read("huge.png")
+  assert str(place) in str(error.value)
+  assert "\n" not in str(error.value)
+
+
+def test_an_entry_that_hides_its_size_does_not_fill_the_memory(tmp_path):
+  real, claimed = 1 << 26, 1 << 10
+  place = tmp_path / "x.zip"
+  with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as file:
+    file.writestr("bomb.png", bytes(real))
+  data = bytearray(place.read_bytes())
+  entry = data.rindex(b"PK\1\2")
+  assert data[entry + 24 : entry + 28] == real.to_bytes(4, "little")
+  data[entry + 24 : entry + 28] = claimed.to_bytes(4, "little")
+  place.write_bytes(data)
+  source = archive.Archive(place)
+  tracemalloc.start()
+  with pytest.raises(UserError, match=r"bomb\.png is damaged"):
+    source.read("bomb.png")
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert peak < real / 16
+
+
+def test_memory_stays_small_up_to_the_limit(tmp_path, monkeypatch):
+  monkeypatch.setattr(archive, "MAX_BYTES", 1 << 20)
+  place = tmp_path / "x.zip"
+  with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as file:
+    file.writestr("bomb.png", bytes(1 << 26))
+  source = archive.Archive(place)
+  tracemalloc.start()
+  with pytest.raises(UserError, match="more than 1 MiB"):
+    source.read("bomb.png")
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert peak < 1 << 22
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_unpack_without_a_limit_are_refused(tmp_path, method):
+  place = tmp_path / "x.zip"
+  with zipfile.ZipFile(place, "w", method) as file:
+    file.writestr("a.png", bytes(1 << 20))
+  with pytest.raises(UserError, match=r"a\.png is packed with .*: unpack"):
+    archive.Archive(place).read("a.png")
+
+
+def test_the_error_says_that_a_folder_does_not_exist(tmp_path):
+  with pytest.raises(UserError, match=r"none does not exist: get x here"):
+    archive.find(str(tmp_path / "none"), ["x"], "get x here")
 
 
 def test_folders_come_before_zips_and_case_does_not_matter(tmp_path):

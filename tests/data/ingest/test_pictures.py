@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from comen_jax.data.ingest import pictures
 from comen_jax.data.ingest.pictures import decode, decode_all
+from comen_jax.data.ingest.problems import BadFilesError
 from comen_jax.errors import UserError
 from data.helpers import encoded
 
@@ -58,6 +60,23 @@ def test_a_transparent_grey_image_has_a_white_background():
   got = decode(encoded(Image.fromarray(array, "LA")), 8, "x")
   assert (got[:4] == 0).all()
   assert (got[4:] == 255).all()
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB"])
+def test_a_transparent_image_is_the_same_in_strips(mode, monkeypatch):
+  options = {}
+  if mode == "P":
+    image = Image.fromarray(pixels(9, 7, 3)).quantize(8)
+    options = {"transparency": bytes([0, 60, 120, 255])}
+  elif mode == "RGB":
+    image = Image.fromarray(pixels(9, 7, 3))
+    options = {"transparency": image.getpixel((3, 4))}
+  else:
+    image = Image.fromarray(pixels(9, 7, len(mode)), mode)
+  data = encoded(image, **options)
+  whole = decode(data, 16, "x")
+  monkeypatch.setattr(pictures, "_STRIP", 14)  # Two rows.
+  np.testing.assert_array_equal(decode(data, 16, "x"), whole)
 
 
 def test_a_palette_is_looked_up():
@@ -147,8 +166,20 @@ def test_a_far_too_large_image_is_an_error_but_a_large_one_is_not(monkeypatch):
   (got,) = decode_all(list(data), data.get, 8, "here")  # Pillow would warn.
   assert got.shape == (8, 8, 3)
   monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 31)
-  with pytest.raises(UserError, match="here: 64 pixels does not decode"):
+  with pytest.raises(
+    UserError, match=r"here: 64 pixels does not decode.*more than 62 pixels"
+  ):
     list(decode_all(list(data), data.get, 8, "here"))
+
+
+def test_one_error_reports_all_bad_images():
+  good = encoded(Image.fromarray(pixels(8, 8, 3)))
+  data = {"a": good, "b": b"", "c": good, "d": b"text"}
+  images = decode_all(list(data), data.get, 8, "here")
+  assert next(images).shape == (8, 8, 3)
+  with pytest.raises(BadFilesError, match="b does not decode") as error:
+    next(images)
+  assert [p.split()[1] for p in error.value.problems] == ["b", "d"]
 
 
 def test_images_are_decoded_in_order_and_warning_filters_are_restored():

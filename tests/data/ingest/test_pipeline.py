@@ -222,7 +222,7 @@ def test_real_data_are_equal_from_zip_and_folder(name, images, cache, tmp_path):
   # copies of a zip and of a folder are equal, tests of small data show.
   spec = BENCHMARKS[name]
   folder = archive.find(str(tmp_path / "unpacked"), spec.archives, "")
-  found = catalogue.read(folder, spec.scan(folder), spec.layout)
+  found = catalogue.read(folder, spec.scan, spec.layout)
   manifest = row_store.manifest(found.table, found.checksums)
   assert manifest == (zipped.folder / "manifest.tsv").read_text("utf-8")
   digest = hashlib.sha256(manifest.encode()).hexdigest()
