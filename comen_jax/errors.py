@@ -50,7 +50,9 @@ def command_line(when_stopped: str) -> Iterator[None]:
   try:
     yield
   except UserError as e:
-    print(f"error: {printable(str(e))}", file=sys.stderr)
+    # `data.prepare` lists problems in lines of their own.
+    lines = map(printable, str(e).split("\n"))
+    print("error:", "\n".join(lines), file=sys.stderr)
     sys.exit(2)
   except KeyboardInterrupt:
     print(when_stopped, file=sys.stderr)
