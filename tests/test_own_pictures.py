@@ -89,4 +89,4 @@ def test_the_defaults_of_folders_learn_from_a_hundred_pictures(
   assert done.returncode == 0, done.stderr
   result = json.loads((tmp_path / "run" / "result.json").read_text())
   assert result["measured"]["batch_size"] == 66 // devices * devices
-  assert result["measured"]["target_accuracy"] > 0.5  # By chance, 0.33.
+  assert result["measured"]["val_accuracy"] > 0.8  # By chance, 0.33.
