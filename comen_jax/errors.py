@@ -12,6 +12,13 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 STOPPED = 75  # Exit code EX_TEMPFAIL: saved; start the same command again.
+# Control characters, line separators, and marks that turn the writing around:
+# in a file's name, they would break the line or the terminal.
+_CONTROLS = (
+  *range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F),
+  *range(0x2066, 0x206A),
+)  # fmt: skip
+_ESCAPES = {code: ascii(chr(code))[1:-1] for code in _CONTROLS}
 
 
 class UserError(ValueError):
@@ -41,6 +48,11 @@ class Parser(argparse.ArgumentParser):
     raise UserError(f"{message} (--help lists the flags)")
 
 
+def printable(text: str) -> str:
+  """Writes control characters as Python does, such as \\n and \\x1b."""
+  return text.translate(_ESCAPES)
+
+
 @contextlib.contextmanager
 def command_line(when_stopped: str) -> Iterator[None]:
   """Wraps the body of a command: a `UserError` ends it with exit code 2.
@@ -52,7 +64,9 @@ def command_line(when_stopped: str) -> Iterator[None]:
   try:
     yield
   except UserError as e:
-    print(f"error: {e}", file=sys.stderr)
+    # `data.prepare` lists problems in lines of their own.
+    lines = map(printable, str(e).split("\n"))
+    print("error:", "\n".join(lines), file=sys.stderr)
     sys.exit(2)
   except Stopped as e:
     said = when_stopped.replace("stopped", f"stopped by SIGTERM{e.after}", 1)

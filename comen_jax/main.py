@@ -26,18 +26,21 @@ def main(argv: list[str]) -> None:
   stopping.listen()
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
   from comen_jax import process, train
+  from comen_jax.data import registry
   from comen_jax.process import distributed, nans
 
   process.start()
+  dataset = registry.shown_name(config.dataset, config.data_dir)
+  workdir = _WORKDIR.value or _default_workdir(config, dataset)
   with distributed.session(), nans.debugged(config_flag.debug_nans()):
-    train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
+    train.train_and_evaluate(config, workdir)
 
 
-def _default_workdir(config) -> str:
+def _default_workdir(config, dataset: str) -> str:
   text = json.dumps(config.to_dict(), sort_keys=True, default=str)
   digest = hashlib.sha256(text.encode()).hexdigest()[:8]
   target = config.target or "default"
-  name = f"{config.dataset}-{target}-{config.method}-seed{config.seed}"
+  name = f"{dataset}-{target}-{config.method}-seed{config.seed}"
   return f"runs/{name}-{digest}"
 
 

@@ -395,12 +395,6 @@ def test_bad_value_is_one_line_and_makes_nothing(key, tiny_config, tmp_path):
   assert not (tmp_path / "run").exists()
 
 
-def test_fewer_images_than_a_batch_is_an_error(tiny_config, tmp_path):
-  tiny_config.batch_size = 368
-  with pytest.raises(UserError, match="368 is more than the 360 source"):
-    train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
-
-
 def test_loss_that_is_not_finite_stops_the_run(tiny_config, tmp_path):
   tiny_config.method, tiny_config.learning_rate = "deepall", 1e30
   named = r"loss is (nan|inf) at step \d \(train, epoch 1\)"

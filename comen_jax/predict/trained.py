@@ -14,9 +14,10 @@ from ml_collections import ConfigDict
 from comen_jax import steps
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
-from comen_jax.experiment import network, shapes
+from comen_jax.experiment import network
 from comen_jax.files import read_json, read_jsonl
 from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.registry import shapes
 from comen_jax.run import selection
 from comen_jax.run.checkpointing import check, restore_part
 from comen_jax.train_state import TrainState

@@ -55,8 +55,8 @@ def introduce(
   """Says what is about to be trained, on what data and devices."""
   split, dataset = experiment.split, experiment.dataset
   setting, weights = experiment.setting, experiment.weights
-  if dataset.notice:
-    say(dataset.notice)
+  for notice in filter(None, (dataset.notice, experiment.sizes.notice)):
+    say(notice)
   counts = f"{len(split.train_rows):,} training, {len(split.val_rows):,} val"
   stages = ", ".join(f"{s.name} {s.epochs}" for s in experiment.method.stages)
   devices = jax.devices()

@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from comen_jax import config as config_lib
 from comen_jax import process
 from comen_jax.data import registry
+from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
 from comen_jax.process import agreement
 from comen_jax.run import console
@@ -45,6 +46,9 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
     # The devices belong to the workers; this process only keeps the books.
     jax.config.update("jax_platforms", "cpu")
   folder = pathlib.Path(wanted.workdir).absolute()
+  # All that can be checked without data comes before they are read.
+  grid.check(config, wanted.seeds, wanted.methods, wanted.num_domains)
+  grid.part([], wanted.shard)
   with agreement.alike():
     dataset = registry.load(config.dataset, config.data_dir, config.store_size)
     runs = grid.make(
@@ -59,6 +63,9 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
     # Checked before anything is trained: one bad value would spoil all runs.
     for run in own:
       config_lib.check(run.config)
+      config_lib.check_split(
+        run.config, leave_one_out(dataset, run.config.target)
+      )
       check_config(place(folder, run), run.config.to_dict())
   for name, same in grid.left_out(wanted.methods, config).items():
     console.say(f"{name} equals {same} on {config.backbone}: left out")

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,12 @@ def made(tmp_path_factory):
   rows = np.arange(19) * 13
   paths = save_rows(experiment, rows, folder / "pictures" / "inner")
   return folder / "run", paths, experiment.outputs(state, rows)
+
+
+def cpu_seconds():
+  """CPU time of the processes that were started here and have ended."""
+  used = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return used.ru_utime + used.ru_stime
 
 
 def run(capsys, *argv):
@@ -100,12 +107,14 @@ def test_bad_pictures_are_named_and_skipped(made, tmp_path):
   whole = pathlib.Path(paths[1]).read_bytes()
   (tmp_path / "c.png").write_bytes(whole[: len(whole) // 2])
   shutil.copy(paths[1], tmp_path / "d.png")
+  before = cpu_seconds()
   done = subprocess.run(
     [sys.executable, "-m", "comen_jax.predict", "--run", path, "--csv",
      tmp_path, "gone.png"],
     cwd=ROOT, text=True, capture_output=True,
   )  # fmt: skip
   assert done.returncode == 1, done.stderr
+  assert cpu_seconds() - before < 4
   rows = list(csv.DictReader(io.StringIO(done.stdout)))
   assert [os.path.basename(row["picture"]) for row in rows] == [
     "b.png",
@@ -116,6 +125,23 @@ def test_bad_pictures_are_named_and_skipped(made, tmp_path):
   for line, name in zip(lines, ("a.png", "c.png", "gone.png"), strict=False):
     assert line.startswith("skipped: ")
     assert name in line
+
+
+def test_control_characters_in_names_are_escaped(made, tmp_path, capsys):
+  path, paths, _ = made
+  good, bad = tmp_path / "a\n\x1b[31m.png", tmp_path / "b\r.png"
+  shutil.copy(paths[0], good)
+  os.mkfifo(bad)
+  code, out, err = run(capsys, "--run", path, tmp_path)
+  assert code == 1
+  assert len(out.splitlines()) == 2
+  assert f"{tmp_path}/a\\n\\x1b[31m.png" in out
+  skipped = f"skipped: {tmp_path}/b\\r.png cannot be read: it is not a regular"
+  assert err.startswith(skipped)
+  assert not {"\x1b", "\r"} & set(out + err)
+  _, out, _ = run(capsys, "--run", path, "--csv", good)
+  (row,) = csv.DictReader(io.StringIO(out))
+  assert row["picture"] == str(good)
 
 
 def test_nothing_but_bad_pictures_is_still_json(made, capsys):
