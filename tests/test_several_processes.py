@@ -119,7 +119,7 @@ def test_sigterm_to_one_of_two_saves_and_ends_both(
     assert time.monotonic() - begin < 30
     assert (code, other_code) == (STOPPED, STOPPED), err + other_err
     (step,) = re.findall(r"^stopped by SIGTERM after step (\d+)", err, re.M)
-    assert "SIGTERM" not in other_err
+    assert "stopped by" not in other_err
     steps.append(int(step))
   assert any(step % 45 for step in steps), steps
   both = commands.together(MODULE, *arguments(tiny_digits_dg, often), small)
