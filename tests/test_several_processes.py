@@ -119,7 +119,7 @@ def test_sigterm_to_one_of_two_saves_and_ends_both(
     assert time.monotonic() - begin < 30
     assert (code, other_code) == (STOPPED, STOPPED), err + other_err
     (step,) = re.findall(r"^stopped by SIGTERM after step (\d+)", err, re.M)
-    assert "SIGTERM" not in other_err
+    assert "stopped by" not in other_err
     steps.append(int(step))
   assert any(step % 45 for step in steps), steps
   both = commands.together(MODULE, *arguments(tiny_digits_dg, often), small)
@@ -155,12 +155,16 @@ def test_a_dead_process_ends_the_other(dead, moment, tiny_digits_dg, tmp_path):
 def test_two_processes_go_on_where_one_stopped_and_back(
   tiny_digits_dg, tmp_path
 ):
-  """From 2 processes to 1, back to 2 and to 1 again, mostly within epochs."""
+  """From 2 processes to 1, back to 2 and to 1 again, mostly within epochs.
+
+  An epoch has 15 steps, and the rate is low: with every step, rounding errors
+  of other devices grow.
+  """
   never, often = tmp_path / "never", tmp_path / "often"
-  small = "--config.batch_size=8"
-  code, _, err = commands.run(MODULE, *arguments(tiny_digits_dg, never), small)
+  slow = ["--config.batch_size=24", "--config.learning_rate=0.001"]
+  code, _, err = commands.run(MODULE, *arguments(tiny_digits_dg, never), *slow)
   assert code == 0, err
-  given = [*arguments(tiny_digits_dg, often), small]
+  given = [*arguments(tiny_digits_dg, often), *slow]
   for count, moment in (
     (2, "parameters"),
     (1, "preparing"),
