@@ -5,12 +5,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+POD := .venv-pod
 EPOCHS ?= 10
 DIGITS ?= runs/make_digits
 TABLES ?= runs/make_tables
 JOBS ?= 2
 
-.PHONY: digits tables test test-all slurm lint format clean bench bench-input
+.PHONY: digits tables test test-all slurm lint format clean bench bench-input pod
 
 digits: $(VENV)/.installed  ## COMEN on mini digits and its page; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
@@ -47,9 +48,9 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(BENCH) .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(BENCH) $(POD) .pytest_cache .ruff_cache
 
-$(BIN)/python $(BENCH)/bin/python: %/bin/python:
+$(BIN)/python $(BENCH)/bin/python $(POD)/bin/python: %/bin/python:
 	@"$(PYTHON)" -c "$(IS_SUPPORTED)" || \
 	  { echo "error: '$(PYTHON)' is not Python 3.11 to 3.13: give make PYTHON=<path of one>"; exit 1; }
 	"$(PYTHON)" -m venv $*
@@ -71,4 +72,12 @@ bench-input: $(BENCH)/.installed  ## our input against a DataLoader; DATA holds 
 # An environment of its own: nothing else needs torch.
 $(BENCH)/.installed: requirements-bench.txt requirements.txt | $(BENCH)/bin/python
 	$(BENCH)/bin/python -m pip install -q --disable-pip-version-check -r requirements-bench.txt
+	touch $@
+
+pod: $(POD)/.installed  ## steps compiled for TPU slices without a TPU; an hour on two cores
+	$(POD)/bin/python -m benchmarks.pod --out results/pod.json --page docs/scale.md
+
+# An environment of its own: libtpu has 1.5 GB and slows every import of jax.
+$(POD)/.installed: requirements-pod.txt requirements.txt | $(POD)/bin/python
+	$(POD)/bin/python -m pip install -q --disable-pip-version-check -r requirements-pod.txt
 	touch $@

@@ -206,7 +206,7 @@ def build(
     shardings=shardings,
     sizes=sizes,
     seed=config.seed,
-    key=jax.jit(lambda: key, out_shardings=shardings.replicated)(),
+    key=sharding.put(key, shardings.replicated),
     candidate_epochs=config_lib.candidate_epochs(config),
     oracle=config.oracle,
     # Born on the mesh, never on device 0.

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding
@@ -52,3 +52,17 @@ def make(devices: Sequence[jax.Device] | None = None) -> Shardings:
   return Shardings(
     mesh, NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
   )
+
+
+def put(tree: Any, place: NamedSharding) -> Any:
+  """Copies the arrays of `tree` to the devices of `place`, of all processes.
+
+  Devices of a slice that is only described, to compile for it, hold nothing:
+  then the result has shapes in place of arrays.
+  """
+  device = place.mesh.devices.flat[0]
+  if device.client.runtime_type != "compile_only_runtime":
+    # Unlike device_put, this needs no message between the processes.
+    return jax.jit(lambda: tree, out_shardings=place)()
+  shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place)
+  return jax.tree.map(shape, tree)

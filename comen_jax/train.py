@@ -44,15 +44,22 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   with agreement.alike():
     config_lib.check(config)
     experiment = build(config)
-  run = Workdir(workdir, config.to_dict(), experiment.identity)
-  if not run.result():
-    run.lock()
-  if result := run.result():
-    run.close()
-    console.say(f"{run.path} is finished; nothing to do.")
-    console.results(result["measured"])
-    return result["measured"]
+  with Workdir(workdir, config.to_dict(), experiment.identity) as run:
+    if not run.result():
+      run.lock()
+    if result := run.result():
+      console.say(f"{run.path} is finished; nothing to do.")
+      measured = result["measured"]
+    else:
+      measured = _run(config, experiment, run)
+  console.results(measured)
+  return measured
 
+
+def _run(
+  config: ConfigDict, experiment: Experiment, run: Workdir
+) -> dict[str, Any]:
+  """Does the units that are left, then tests -> what was measured."""
   origin = provenance.collect()  # Now, before the checkout can change.
   start = time.monotonic()
   checkpoints = Checkpoints(run.checkpoints)
@@ -84,8 +91,6 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   }
   row = variants.name_of(config.to_dict())
   run.finish({"measured": measured, "provenance": origin, "row": row})
-  run.close()
-  console.results(measured)
   console.say(
     f"{origin['seconds_of_this_start']:.0f} s; all files in {run.path}"
   )

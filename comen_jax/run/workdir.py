@@ -33,7 +33,7 @@ _FREE_KEYS = ("data_dir", "logging")
 
 
 class Workdir:
-  """A run's folder. Only process 0 writes.
+  """A run's folder. Only process 0 writes. As a context, it is closed after.
 
   Attributes:
     path: the folder.
@@ -116,6 +116,12 @@ class Workdir:
     """Writes result.json, which marks the run as finished."""
     if self._primary:
       write_json(self.path / "result.json", result)
+
+  def __enter__(self) -> "Workdir":
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self.close()
 
   def close(self) -> None:
     """Closes the log and unlocks the folder."""

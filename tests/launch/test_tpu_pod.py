@@ -37,7 +37,8 @@ with open("starts", "a+") as f:
 SAVES = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
-print("up", flush=True)
+sys.stdout.write("up\\n")  # At once: two workers write to one pipe.
+sys.stdout.flush()
 time.sleep(60)
 """
 

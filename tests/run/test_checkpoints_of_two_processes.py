@@ -109,6 +109,6 @@ def test_all_processes_use_the_one_that_process_0_verified(tmp_path):
     assert one["alone"]
   assert f"{tmp_path / '3'} is damaged" in ends[0][0]
   assert "is damaged" not in ends[1][0]
-  assert "is full (0.0 MiB free" in found[0]["full"]
-  assert "process 0 has stopped" in found[1]["full"]
+  for one in found:
+    assert "is full (0.0 MiB free" in one["full"]
   assert f"no checkpoint in {tmp_path} is good (2: another" in found[0]["alone"]
