@@ -73,8 +73,8 @@ def test_several_processes_ask_with_a_number_that_rises_by_one(fresh):
     ("deepall", (3, 2, 4, 6), ((0, 2), (0, 3), (1, 4), (2, 6))),
     # In validation, in both prepares and in epochs.
     pytest.param(
-      "comen", (4, 5, 10, 9, 3),
-      ((0, 3), (1, 3), (2, 5), (3, 6), (3, 6)), marks=pytest.mark.slow,
+      "comen", (4, 5, 10, 6, 8),
+      ((0, 3), (1, 3), (2, 5), (3, 6), (4, 8)), marks=pytest.mark.slow,
     ),
   ],
 )  # fmt: skip
