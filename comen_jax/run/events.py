@@ -5,8 +5,10 @@ thread dies, and the run then waits for it forever. Here a write that fails
 raises OSError at once.
 """
 
+import contextlib
 import pathlib
 import time
+import weakref
 
 from tensorboardX import summary
 from tensorboardX.event_file_writer import EventsWriter
@@ -19,6 +21,8 @@ class Events:
   def __init__(self, folder: pathlib.Path, first_step: int):
     """Opens the file; older events from `first_step` on are hidden."""
     self._writer = EventsWriter(str(folder / "events"))
+    # Closed at the latest when the object of a failed run is freed.
+    self.close = weakref.finalize(self, _close, self._writer)
     self._add(first_step, session_log=SessionLog(status=SessionLog.START))
     self._writer.flush()
 
@@ -28,8 +32,11 @@ class Events:
       self._add(step, summary=summary.scalar(name, value))
     self._writer.flush()
 
-  def close(self) -> None:
-    self._writer.close()
-
   def _add(self, step: int, **content: object) -> None:
     self._writer.write_event(Event(wall_time=time.time(), step=step, **content))
+
+
+def _close(writer: EventsWriter) -> None:
+  # All events are flushed, unless a flush has failed: it would fail again.
+  with contextlib.suppress(OSError):
+    writer.close()
