@@ -11,12 +11,13 @@ DIGITS ?= runs/make_digits
 TABLES ?= runs/make_tables
 JOBS ?= 2
 
-.PHONY: digits tables test test-all lint format clean bench bench-input pod
+.PHONY: digits tables test test-all slurm lint format clean bench bench-input pod
 
-digits: $(VENV)/.installed  ## COMEN on mini digits; minutes on two cores
+digits: $(VENV)/.installed  ## COMEN on mini digits and its page; minutes on two cores
 	$(BIN)/python -m comen_jax.main --config configs/digits.py \
 	  --config.epochs=$(EPOCHS) --config.stage_shares="(0.2, 0.3, 0.5)" \
 	  --workdir $(DIGITS)
+	$(BIN)/python -m comen_jax.report $(DIGITS)
 
 # Two runs at a time on the CPU; with one core, give JOBS=1.
 tables: $(VENV)/.installed  ## a small sweep on mini digits, and its report
@@ -34,6 +35,9 @@ test: $(VENV)/.installed-dev lint  ## all fast tests
 
 test-all: $(VENV)/.installed-dev lint  ## and those that take minutes
 	$(PYTEST)
+
+slurm: $(VENV)/.installed-dev  ## launch/slurm.sbatch under a real Slurm; root and Debian's Slurm
+	tests/slurm.sh
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

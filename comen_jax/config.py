@@ -1,16 +1,21 @@
 """Checks of a config's values before anything is made or overwritten.
 
-Also the normalisation and the backbone options that a config implies.
+Also the normalisation, backbone options and batch sizes that a config implies.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from ml_collections import ConfigDict
 
+from comen_jax import ranges
+from comen_jax.data import registry as datasets
 from comen_jax.data.dataset import Split
+from comen_jax.data.recipes import get_recipe
+from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
+from comen_jax.methods import registry as methods
 from comen_jax.methods.base import split_epochs
 from comen_jax.methods.registry import METHODS
 from comen_jax.nn import weights_file
@@ -19,19 +24,23 @@ from comen_jax.nn.resnet import STYLE_AT
 
 # The values of backbones that have no choice.
 _OPTIONS = {"style_at": "stem", "sdnorm_stem": True, "remat": False}
+# Images in an evaluation batch of a device: more take memory, not less time.
+_MOST_EVALUATED = 2048
 
 
 def check(config: ConfigDict) -> None:
-  """Raises UserError at the first value that cannot be right."""
+  """Raises UserError at the first value that cannot be right.
+
+  It reads no data. What depends on them is left to `check_split`.
+  """
+  ranges.check(config)
   _choose("method", config.method, METHODS)
   _choose("backbone", config.backbone, BACKBONES)
   _choose("norm", norm(config), BACKBONES[config.backbone].norms)
+  _choose("dataset", config.dataset, datasets.NAMES)
+  _choose("normalise", config.normalise, NORMALISATIONS)
+  get_recipe(config.augment)
   _check_backbone(config)
-  for name in ("num_domains", "batch_size", "eval_batch_size", "epochs"):
-    if config[name] < 1:
-      raise UserError(f"{name}={config[name]}: give 1 or more")
-  if config.seed < 0:
-    raise UserError(f"seed={config.seed}: give 0 or more")
   devices = jax.device_count()
   for name in ("batch_size", "eval_batch_size"):
     if config[name] % devices:
@@ -41,6 +50,9 @@ def check(config: ConfigDict) -> None:
         f" give a multiple of {devices}, such as {below or devices}"
       )
   candidate_epochs(config)
+  METHODS[config.method].check(
+    method_options(config), tuple(config.stage_shares)
+  )
 
 
 def norm(config: ConfigDict) -> str:
@@ -62,6 +74,11 @@ def method_settings(config: ConfigDict) -> Mapping[str, Any]:
   return dict(config.get(config.method, {}))
 
 
+def method_options(config: ConfigDict) -> Any:
+  """The options of the config's method, as its NamedTuple."""
+  return methods.options(config.method, method_settings(config))
+
+
 def candidate_epochs(config: ConfigDict) -> int:
   """Number of epochs, the last ones, among which one is chosen.
 
@@ -70,19 +87,66 @@ def candidate_epochs(config: ConfigDict) -> int:
   return split_epochs(config.epochs, tuple(config.stage_shares))[-1]
 
 
-def check_split(batch_size: int, split: Split) -> None:
-  """Checks that there is a batch to train on and a validation image."""
-  images = len(split.train_rows)
-  if images < batch_size:
-    raise UserError(
-      f"batch_size={batch_size} is more than the {images} source images for"
-      " training: lower batch_size"
-    )
+def check_split(config: ConfigDict, split: Split) -> None:
+  """Checks the values that depend on the number of source images."""
   if not len(split.val_rows):
     raise UserError(
       f"sources {', '.join(split.sources)} have no validation images, so no"
       " epoch can be chosen: add some"
     )
+  METHODS[config.method].check_images(
+    method_options(config), norm(config), config.num_domains,
+    len(split.train_rows),
+  )  # fmt: skip
+
+
+class BatchSizes(NamedTuple):
+  """Numbers of images in a batch, over all devices.
+
+  Attributes:
+    train: number of images in a training batch.
+    evaluation: number of images in an evaluation batch.
+    lowered: {"batch_size": train} if the config's is greater, else {}.
+    notice: one line for the user if a size is not the config's, else "".
+  """
+
+  train: int
+  evaluation: int
+  lowered: Mapping[str, int]
+  notice: str
+
+
+def batch_sizes(config: ConfigDict, split: Split, devices: int) -> BatchSizes:
+  """Returns the config's batch sizes, lowered to what the data can fill.
+
+  Args:
+    config: the config.
+    split: rows of the data set.
+    devices: number of devices that share a batch.
+  """
+  images = len(split.train_rows)
+  train = min(config.batch_size, images // devices * devices)
+  if not train:
+    raise UserError(
+      f"there are {images} source images to train on, fewer than the {devices}"
+      " devices: add images or use fewer devices"
+    )
+  rows = max(images + len(split.val_rows), len(split.target_rows))
+  most = min(-(-rows // devices), _MOST_EVALUATED) * devices
+  evaluation = min(config.eval_batch_size, most)
+  lowered, notices = {}, []
+  if train < config.batch_size:
+    lowered["batch_size"] = train
+    notices.append(
+      f"batch_size={config.batch_size} is lowered to {train}, as there are"
+      f" {images} source images for training"
+    )
+  if evaluation < config.eval_batch_size:
+    notices.append(
+      f"eval_batch_size={config.eval_batch_size} is lowered to {evaluation},"
+      " as more is of no use"
+    )
+  return BatchSizes(train, evaluation, lowered, "; ".join(notices))
 
 
 def _check_backbone(config: ConfigDict) -> None:
@@ -93,6 +157,11 @@ def _check_backbone(config: ConfigDict) -> None:
         f"{name}={config[name]}: {config.backbone} has {only} only"
       )
   _choose("style_at", config.style_at, STYLE_AT)
+  if config.image_size < entry.least_size:
+    raise UserError(
+      f"image_size={config.image_size} is too small for {config.backbone}: give"
+      f" {entry.least_size} or more"
+    )
   if config.pretrained and not entry.pretrained:
     raise UserError(
       f"pretrained={config.pretrained}: {config.backbone} is trained from"

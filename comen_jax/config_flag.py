@@ -1,17 +1,54 @@
 """The flag `--config`. What is wrong with it is said in one line."""
 
-from absl import flags, logging
+import shlex
+import sys
+
+from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
+from comen_jax import ranges
 from comen_jax.errors import UserError
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file, such as configs/digits.py."
 )
+_DEBUG_NANS = flags.DEFINE_bool(
+  "debug_nans", False,
+  "Stop at the operation that makes the first NaN, with a traceback; slow.",
+)  # fmt: skip
+_HELP = ("--help", "-help", "--h", "-h", "-?", "--helpshort")
 
 
 def parse(argv: list[str]) -> list[str]:
-  """Parses all flags; this is the `flags_parser` of `app.run`."""
+  """Parses all flags; this is the `flags_parser` of `app.run`.
+
+  If one of them asks for help, this prints it and ends the process.
+  """
+  program, *given = argv
+  others = [argument for argument in given if argument not in _HELP]
+  if len(others) < len(given):
+    app.usage(shorthelp=True, writeto_stdout=True)
+    _parse([program, *others])
+    print(_keys())
+    sys.exit(0)
+  return _parse(argv)
+
+
+def get(argv: list[str]) -> ConfigDict:
+  """Returns the config; raises UserError at a missing or wrong argument."""
+  if len(argv) > 1:
+    raise UserError(f"{argv[1]} is not a flag: give --config.key=value")
+  # Orbax logs every save at length, and a failed one with ten tracebacks. It
+  # raises the error as well, which is enough; --verbosity=0 shows the rest.
+  if not flags.FLAGS["verbosity"].present:
+    logging.set_verbosity(logging.FATAL)
+  if _CONFIG.value is None:
+    raise UserError("--config is missing: give --config configs/digits.py")
+  ranges.check(_CONFIG.value)
+  return _CONFIG.value
+
+
+def _parse(argv: list[str]) -> list[str]:
   try:
     rest = flags.FLAGS(argv)
     if _CONFIG.value is not None:
@@ -33,16 +70,23 @@ def parse(argv: list[str]) -> list[str]:
     raise UserError(f"{_one_line(str(e))} (--help lists the flags)") from e
 
 
-def get(argv: list[str]) -> ConfigDict:
-  """Returns the config; raises UserError at a missing or wrong argument."""
-  if len(argv) > 1:
-    raise UserError(f"{argv[1]} is not a flag: give --config.key=value")
-  # Orbax logs every save at length; --verbosity=0 shows it.
-  if not flags.FLAGS["verbosity"].present:
-    logging.set_verbosity(logging.WARNING)
+def _keys() -> str:
+  """Lists the keys of the config with their values, ready to be copied."""
   if _CONFIG.value is None:
-    raise UserError("--config is missing: give --config configs/digits.py")
-  return _CONFIG.value
+    return "To list the keys of a config: --config configs/digits.py --help"
+  lines = ["keys of the config, their values and what is allowed:"]
+  values = dict(ranges.flat(_CONFIG.value))
+  # In the order of the table, which is that of the config's file.
+  for key in sorted(values, key=[*ranges.RULES, *values].index):
+    given = shlex.quote(f"--config.{key}={values[key]}")
+    rule = ranges.RULES.get(key)
+    lines.append(f"  {given:<42} {rule.allowed if rule else ''}".rstrip())
+  return "\n".join(lines)
+
+
+def debug_nans() -> bool:
+  """Returns the flag --debug_nans."""
+  return _DEBUG_NANS.value
 
 
 def _one_line(text: str) -> str:

@@ -11,6 +11,15 @@ import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
+STOPPED = 75  # Exit code EX_TEMPFAIL: saved; start the same command again.
+# Control characters, line separators, and marks that turn the writing around:
+# in a file's name, they would break the line or the terminal.
+_CONTROLS = (
+  *range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F),
+  *range(0x2066, 0x206A),
+)  # fmt: skip
+_ESCAPES = {code: ascii(chr(code))[1:-1] for code in _CONTROLS}
+
 
 class UserError(ValueError):
   """Reports bad input; its message is one line with the value and a remedy."""
@@ -20,6 +29,18 @@ class BusyError(UserError):
   """Reports that another process uses a resource, which may be free later."""
 
 
+class Stopped(SystemExit):
+  """Ends a process that SIGTERM has stopped; see `stopping`.
+
+  A SystemExit, because libraries pass it on wherever they catch exceptions.
+  """
+
+  def __init__(self, after: str = ""):
+    """Takes where the work was stopped, such as "step 12"."""
+    super().__init__(STOPPED)
+    self.after = f" after {after}" if after else ""
+
+
 class Parser(argparse.ArgumentParser):
   """Parses the flags of a command; a wrong flag raises `UserError`."""
 
@@ -27,18 +48,30 @@ class Parser(argparse.ArgumentParser):
     raise UserError(f"{message} (--help lists the flags)")
 
 
+def printable(text: str) -> str:
+  """Writes control characters as Python does, such as \\n and \\x1b."""
+  return text.translate(_ESCAPES)
+
+
 @contextlib.contextmanager
 def command_line(when_stopped: str) -> Iterator[None]:
   """Wraps the body of a command: a `UserError` ends it with exit code 2.
 
   Args:
-    when_stopped: message after Ctrl-C, which ends it with exit code 130.
+    when_stopped: message that begins with "stopped", after Ctrl-C, which ends
+      it with exit code 130, or SIGTERM, if the command listens to it.
   """
   try:
     yield
   except UserError as e:
-    print(f"error: {e}", file=sys.stderr)
+    # `data.prepare` lists problems in lines of their own.
+    lines = map(printable, str(e).split("\n"))
+    print("error:", "\n".join(lines), file=sys.stderr)
     sys.exit(2)
+  except Stopped as e:
+    said = when_stopped.replace("stopped", f"stopped by SIGTERM{e.after}", 1)
+    print(said, file=sys.stderr)
+    raise
   except KeyboardInterrupt:
     print(when_stopped, file=sys.stderr)
     sys.exit(130)

@@ -27,6 +27,8 @@ from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
 from comen_jax.nn.backbone import STYLE_COPY, Backbone, Outputs
 from comen_jax.nn.registry import build as build_backbone
+from comen_jax.nn.registry import shapes
+from comen_jax.process import agreement
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
 
@@ -43,9 +45,8 @@ class Experiment(NamedTuple):
     weights: report on the pretrained weights; None at a random start.
     views: how stored images become inputs of the network.
     shardings: shardings of state and batches.
-    batch_size: number of images per training batch.
-    eval_batch_size: number of images per evaluation batch.
-    seed: seed of the order of batches.
+    sizes: numbers of images in a batch.
+    seed: seed of the run.
     key: the run's key, on every device.
     candidate_epochs: number of last epochs among which one is chosen.
     oracle: whether the target is tested at each of these epochs.
@@ -63,8 +64,7 @@ class Experiment(NamedTuple):
   weights: pretrained.Report | None
   views: Views
   shardings: Shardings
-  batch_size: int
-  eval_batch_size: int
+  sizes: config_lib.BatchSizes
   seed: int
   key: jax.Array
   candidate_epochs: int
@@ -78,34 +78,39 @@ class Experiment(NamedTuple):
   @property
   def identity(self) -> dict[str, str]:
     """Data, target and weights: a run's folder keeps to them."""
-    names = ("dataset", "manifest", "target", "weights")
-    return {name: self.setting[name] for name in names}
+    names = ("manifest", "target", "weights", *self.sizes.lowered)
+    # A user's own folder may be renamed.
+    dataset = "folder" if self.dataset.own else self.dataset.name
+    return {"dataset": dataset} | {name: self.setting[name] for name in names}
 
   @property
   def steps_per_epoch(self) -> int:
-    return len(self.split.train_rows) // self.batch_size
+    return len(self.split.train_rows) // self.sizes.train
 
-  def train_batches(self, epoch: int) -> Iterator[batches.Batch]:
-    """Training batches of an epoch; epochs count over the whole run."""
+  def train_batches(self, epoch: int, first=0) -> Iterator[batches.Batch]:
+    """Training batches of an epoch of the run, from number `first` on."""
     return batches.train_batches(
       self.dataset,
       self.split.train_rows,
-      batch_size=self.batch_size,
+      batch_size=self.sizes.train,
       seed=self.seed,
       epoch=epoch,
       sharding=self.shardings.rows,
+      first=first,
     )
 
   def prepare(
     self, state: TrainState, number: int
   ) -> tuple[TrainState, Report]:
     """Runs the `prepare` of stage `number`."""
-    # Steps fold their number into the run's key. No step has this number.
-    key = jax.random.fold_in(jax.random.fold_in(self.key, 2**31 - 1), number)
+    # No step folds this number into the key. The key is on one device, as all
+    # that a process computes by itself.
+    key = jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1)
+    key = jax.random.fold_in(key, number)
     state, report = self.method.stages[number].prepare(
       state, self.sources, self.feature_step, key
     )
-    return jax.device_put(state, self.shardings.replicated), report
+    return agreement.place(state, self.shardings.replicated), report
 
   def evaluate(self, state: TrainState, rows: np.ndarray) -> EvalMetrics:
     """Accuracy and loss over `rows`, on the host."""
@@ -123,7 +128,7 @@ class Experiment(NamedTuple):
     return batches.eval_batches(
       self.dataset,
       rows,
-      batch_size=self.eval_batch_size,
+      batch_size=self.sizes.evaluation,
       sharding=self.shardings.rows,
     )
 
@@ -144,7 +149,8 @@ def build(
   if dataset is None:
     dataset = datasets.load(config.dataset, config.data_dir, config.store_size)
   split = leave_one_out(dataset, config.target)
-  config_lib.check_split(config.batch_size, split)
+  config_lib.check_split(config, split)
+  sizes = config_lib.batch_sizes(config, split, shardings.mesh.size)
   model, views = network(config, len(dataset.class_names))
   outputs, variables = shapes(model, config.image_size)
   weights, report = {}, None
@@ -163,7 +169,7 @@ def build(
   )
   settings = config_lib.method_settings(config)
   method = methods.create(config.method, task, settings)
-  tx = _optimizer(config, len(split.train_rows) // config.batch_size)
+  tx = _optimizer(config, len(split.train_rows) // sizes.train)
   key = jax.random.key(config.seed)
   init = partial(
     _init, model=model, method=method, tx=tx, image_size=config.image_size
@@ -174,7 +180,7 @@ def build(
     sources=Sources(
       dataset,
       split,
-      config.eval_batch_size,
+      sizes.evaluation,
       shardings.rows,
       method.domain_labels,
     ),
@@ -193,12 +199,12 @@ def build(
       "num_domains": config.num_domains,
       "target_images": len(split.target_rows),
       "chance": 1 / len(dataset.class_names),
+      **sizes.lowered,
     },
     weights=report,
     views=views,
     shardings=shardings,
-    batch_size=config.batch_size,
-    eval_batch_size=config.eval_batch_size,
+    sizes=sizes,
     seed=config.seed,
     key=sharding.put(key, shardings.replicated),
     candidate_epochs=config_lib.candidate_epochs(config),
@@ -238,14 +244,6 @@ def network(config: ConfigDict, num_classes: int) -> tuple[Backbone, Views]:
     options=config_lib.backbone_options(config),
   )
   return model, make_views(config.normalise, config.augment, config.image_size)
-
-
-def shapes(model: Backbone, image_size: int) -> tuple[Outputs, dict[str, Any]]:
-  """Shapes of the outputs for one image, and of the variables."""
-  return jax.eval_shape(
-    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
-    jax.ShapeDtypeStruct((1, image_size, image_size, 3), jnp.float32),
-  )
 
 
 def _optimizer(

@@ -1,7 +1,8 @@
 """Trains one network: `python -m comen_jax.main --config configs/digits.py`.
 
 Every key of the config is a flag: `--config.target=svhn --config.seed=1`.
-The same command resumes a run that was stopped.
+The same command resumes a run that was stopped. Under Slurm, on a TPU slice and
+under launch/local.sh, several processes train one run (docs/scale.md).
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import json
 
 from absl import app, flags
 
-from comen_jax import config_flag
+from comen_jax import config_flag, stopping
 from comen_jax.errors import command_line
 
 flags.adopt_module_key_flags(config_flag)
@@ -22,18 +23,24 @@ _WORKDIR = flags.DEFINE_string(
 
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
+  stopping.listen()
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
   from comen_jax import process, train
+  from comen_jax.data import registry
+  from comen_jax.process import distributed, nans
 
   process.start()
-  train.train_and_evaluate(config, _WORKDIR.value or _default_workdir(config))
+  dataset = registry.shown_name(config.dataset, config.data_dir)
+  workdir = _WORKDIR.value or _default_workdir(config, dataset)
+  with distributed.session(), nans.debugged(config_flag.debug_nans()):
+    train.train_and_evaluate(config, workdir)
 
 
-def _default_workdir(config) -> str:
+def _default_workdir(config, dataset: str) -> str:
   text = json.dumps(config.to_dict(), sort_keys=True, default=str)
   digest = hashlib.sha256(text.encode()).hexdigest()[:8]
   target = config.target or "default"
-  name = f"{config.dataset}-{target}-{config.method}-seed{config.seed}"
+  name = f"{dataset}-{target}-{config.method}-seed{config.seed}"
   return f"runs/{name}-{digest}"
 
 

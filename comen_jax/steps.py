@@ -17,7 +17,7 @@ from comen_jax.data.batches import Batch
 from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn.backbone import Outputs
-from comen_jax.sharding import Shardings
+from comen_jax.sharding import Shardings, paced
 from comen_jax.train_state import TrainState, paths_above
 
 Metrics = dict[str, jax.Array]
@@ -203,12 +203,13 @@ def jit_train_step(
 ) -> TrainStep:
   """Jits `train_step`; the state is donated."""
   replicated, rows = shardings.replicated, shardings.rows
-  return jax.jit(
+  step = jax.jit(
     partial(train_step, loss=loss, tx=tx, frozen=frozen, views=views),
     in_shardings=(replicated, rows, replicated),
     out_shardings=replicated,
     donate_argnums=0,
   )
+  return paced(step, shardings)
 
 
 def jit_diagnose_step(
@@ -231,11 +232,12 @@ def jit_eval_step(
   shardings: Shardings, model: nn.Module, views: Views
 ) -> EvalStep:
   """Jits `eval_step`; every process gets the metrics of the whole batch."""
-  return jax.jit(
+  step = jax.jit(
     partial(eval_step, model=model, views=views),
     in_shardings=(shardings.replicated, shardings.rows),
     out_shardings=shardings.replicated,
   )
+  return paced(step, shardings)
 
 
 def jit_feature_step(

@@ -2,7 +2,8 @@
 
 This file knows stages, not methods. Work comes in units: one `prepare` or one
 epoch each. After every unit, its record is on disk and a checkpoint is being
-saved. A run that was stopped goes on at the first unit without a checkpoint.
+saved. A run that was stopped goes on at the first unit without a checkpoint. If
+SIGTERM stopped it, it goes on within the epoch.
 """
 
 import time
@@ -14,12 +15,22 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
-from comen_jax import metrics, variants
-from comen_jax.errors import UserError
+from comen_jax import stopping, variants
+from comen_jax.errors import Stopped
 from comen_jax.experiment import Experiment, build
-from comen_jax.methods.base import Report
-from comen_jax.run import analysis, console, plan, provenance, selection
+from comen_jax.process import agreement
+from comen_jax.run import (
+  analysis,
+  console,
+  discovered,
+  finite,
+  plan,
+  provenance,
+  selection,
+)
 from comen_jax.run.checkpointing import Checkpoints
+from comen_jax.run.disk_errors import reported
+from comen_jax.run.interruption import Interruption
 from comen_jax.run.plan import Unit
 from comen_jax.run.workdir import Workdir
 from comen_jax.train_state import TrainState
@@ -27,25 +38,32 @@ from comen_jax.train_state import TrainState
 _NO_CANDIDATE = -1.0  # Rank of a checkpoint that cannot be chosen.
 
 
+@reported
 def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   """Trains, or goes on training, in `workdir`; returns what was measured."""
-  config_lib.check(config)
-  experiment = build(config)
-  run = Workdir(workdir, config.to_dict(), experiment.identity)
-  if not run.result():
-    run.lock()
-  if result := run.result():
-    run.close()
-    console.say(f"{run.path} is finished; nothing to do.")
-    console.results(result["measured"])
-    return result["measured"]
+  with agreement.alike():
+    config_lib.check(config)
+    experiment = build(config)
+  with Workdir(workdir, config.to_dict(), experiment.identity) as run:
+    if not run.result():
+      run.lock()
+    if result := run.result():
+      console.say(f"{run.path} is finished; nothing to do.")
+      measured = result["measured"]
+    else:
+      measured = _run(config, experiment, run)
+  console.results(measured)
+  return measured
 
+
+def _run(
+  config: ConfigDict, experiment: Experiment, run: Workdir
+) -> dict[str, Any]:
+  """Does the units that are left, then tests -> what was measured."""
   origin = provenance.collect()  # Now, before the checkout can change.
   start = time.monotonic()
-  state = experiment.init()
   checkpoints = Checkpoints(run.checkpoints)
-  if done := checkpoints.latest():
-    state = checkpoints.restore(done, state)
+  done, state = checkpoints.resume(experiment.init())
   run.resume(done, int(state.step), config.logging.tensorboard)
   units = plan.units(experiment.method.stages)
   console.introduce(experiment, state.params, run.path, done, len(units))
@@ -53,25 +71,15 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   progress = console.Progress(
     units[done:], experiment.steps_per_epoch, config.logging.every
   )
-  with progress:
-    for unit in units[done:]:
-      begin = time.monotonic()
-      state, found, rank = _do(experiment, state, unit, progress)
-      record = {
-        "unit": unit.number,
-        "stage": unit.stage.name,
-        "kind": unit.kind,
-        "step": int(state.step),
-        **found,
-        "seconds": time.monotonic() - begin,
-      }
-      progress.unit_done(unit, record)
-      # The record comes first: a checkpoint relies on the records before it.
-      run.log(record)
-      checkpoints.save(unit.number + 1, state, rank)
-  checkpoints.wait()
-
-  tested = _test(experiment, run, checkpoints, state)
+  try:
+    with checkpoints, progress:
+      state = _train(
+        experiment, run, checkpoints, state, units[done:], progress
+      )
+    tested = _test(experiment, run, checkpoints, state)
+  except Stopped as stop:
+    steps = run.records[-1]["step"] if run.records else 0
+    raise (stop if stop.after else Stopped(f"step {steps}")) from None
   checkpoints.close()
   measured = {
     **experiment.setting,
@@ -83,51 +91,53 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   }
   row = variants.name_of(config.to_dict())
   run.finish({"measured": measured, "provenance": origin, "row": row})
-  run.close()
-  console.results(measured)
   console.say(
     f"{origin['seconds_of_this_start']:.0f} s; all files in {run.path}"
   )
   return measured
 
 
-def _do(
+def _train(
   experiment: Experiment,
+  run: Workdir,
+  checkpoints: Checkpoints,
   state: TrainState,
-  unit: Unit,
+  units: list[Unit],
   progress: console.Progress,
-) -> tuple[TrainState, dict[str, Any], float]:
-  """Does one unit of work -> (state, its record, rank of its checkpoint)."""
-  if unit.epoch is None:
-    console.say(f"preparing {unit.stage.name} ...")
-    state, report = experiment.prepare(state, unit.stage_number)
-    return state, _record_of_prepare(experiment, report), _NO_CANDIDATE
-  state, means = _epoch(experiment, state, unit, progress)
-  scores, rank = _validate(experiment, state, unit.run_epoch)
-  return state, {"epoch": unit.run_epoch + 1, **means, **scores}, rank
-
-
-def _record_of_prepare(
-  experiment: Experiment, report: Report
-) -> dict[str, Any]:
-  """The record of a `prepare`; latent domains are compared with true ones."""
-  record = dict(report.metrics)
-  warnings = list(report.warnings)
-  if report.latent:
-    rows, probs = report.latent
-    dataset = experiment.dataset
-    record |= metrics.latent_domains(
-      probs, dataset.domains[rows], dataset.labels[rows]
-    )
-    console.latent_domains(record)
-    warnings.append(
-      metrics.collapse_warning(
-        record["effective_domains"], record["domain_sizes"]
-      )
-    )
-  for warning in filter(None, warnings):
-    console.warn(warning)
-  return record
+) -> TrainState:
+  """Does the units that are left -> the last state."""
+  interruption = Interruption(run.path)
+  if units:
+    state = interruption.restore(units[0].number, state)
+  for unit in units:
+    begin = time.monotonic()
+    if unit.epoch is None:  # If it is stopped, it is done again: no harm.
+      console.say(f"preparing {unit.stage.name} ...")
+      state, report = experiment.prepare(state, unit.stage_number)
+      found, rank = discovered.record(report, experiment.dataset), _NO_CANDIDATE
+    with stopping.held():
+      if unit.epoch is not None:
+        state, found, rank = _epoch(
+          experiment, state, unit, progress, interruption
+        )
+      record = {
+        "unit": unit.number,
+        "stage": unit.stage.name,
+        "kind": unit.kind,
+        "step": int(state.step),
+        **found,
+        "seconds": time.monotonic() - begin,
+      }
+      progress.unit_done(unit, record)
+      finite.check_state(state)
+      # The record comes first: a checkpoint relies on the records before it.
+      run.log(record)
+      checkpoints.save(unit.number + 1, state, rank)
+      interruption.unit_done(unit.number)
+  with stopping.held():  # The last checkpoint is being written.
+    checkpoints.wait()
+    interruption.remove()
+  return state
 
 
 def _epoch(
@@ -135,28 +145,50 @@ def _epoch(
   state: TrainState,
   unit: Unit,
   progress: console.Progress,
-) -> tuple[TrainState, dict[str, float]]:
-  """Passes over the source images once -> means of the steps' metrics."""
+  interruption: Interruption,
+) -> tuple[TrainState, dict[str, Any], float]:
+  """Trains for one epoch -> (state, its record, rank of its checkpoint).
+
+  If it is stopped, the steps so far are saved.
+  """
   step = experiment.train_steps[unit.stage_number]
-  history = []
-  for batch in experiment.train_batches(unit.run_epoch):
-    state, values = step(state, batch, experiment.key)
-    history.append(values)
-    progress.step(unit, history)
-  diagnose = experiment.diagnose_steps[unit.stage_number]
-  found = diagnose(state, batch, experiment.key) if diagnose else {}
-  history = jax.device_get(history)
+  history = interruption.history(unit.number)
+  watch = finite.Watch(unit, int(state.step) - len(history))
+  try:
+    for batch in experiment.train_batches(unit.run_epoch, len(history)):
+      state, values = step(state, batch, experiment.key)
+      history.append(values)
+      watch.step(history)
+      progress.step(unit, history)
+    means = _means(watch.end(history))
+    found = _diagnose(experiment, state, unit)
+    scores, rank = _validate(experiment, state, unit.run_epoch)
+  except Stopped:
+    interruption.save(unit.number, state, history)
+    raise Stopped(f"step {int(state.step)}") from None
+  return state, {"epoch": unit.run_epoch + 1, **means, **found, **scores}, rank
+
+
+def _means(history: list[dict[str, Any]]) -> dict[str, float]:
+  """Means of the metrics of an epoch's steps."""
   means = {
     name: float(np.mean([np.float64(h[name]) for h in history]))
     for name in history[0]
   }
-  if not np.isfinite(means["loss"]):
-    raise UserError(
-      f"the loss of epoch {unit.run_epoch + 1} is {means['loss']}: lower"
-      " learning_rate; the last good checkpoint is kept"
-    )
-  found = {name: float(v) for name, v in jax.device_get(found).items()}
-  return state, means | found
+  return means
+
+
+def _diagnose(
+  experiment: Experiment, state: TrainState, unit: Unit
+) -> dict[str, float]:
+  """Measures the last batch of an epoch, if the stage asks for it."""
+  diagnose = experiment.diagnose_steps[unit.stage_number]
+  if not diagnose:
+    return {}
+  last = experiment.steps_per_epoch - 1
+  (batch,) = experiment.train_batches(unit.run_epoch, last)
+  found = jax.device_get(diagnose(state, batch, experiment.key))
+  return {name: float(value) for name, value in found.items()}
 
 
 def _validate(
@@ -201,8 +233,11 @@ def _test(
     state = checkpoints.restore(chosen["unit"] + 1, experiment.init())
     tested[chosen["epoch"]] = _target_accuracy(experiment, state)
   arrays = analysis.analyse(
-    partial(experiment.outputs, state), experiment.dataset, experiment.split
-  ) | experiment.method.describe(state)
+    partial(experiment.outputs, state),
+    experiment.dataset,
+    experiment.split,
+    experiment.method.describe(state),
+  )
   setting = experiment.setting
   title = (
     f"{setting['dataset']}, target {setting['target']}, {setting['method']}"

@@ -12,9 +12,11 @@ import os
 import pathlib
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Iterator
 
@@ -24,11 +26,17 @@ ROOT = pathlib.Path(__file__).parents[1]
 class Command:
   """A process that runs `python -m module arguments`."""
 
-  def __init__(self, module: str, *arguments: str | os.PathLike):
+  def __init__(
+    self,
+    module: str,
+    *arguments: str | os.PathLike,
+    environ: dict[str, str] | None = None,
+  ):
+    """Starts it; `environ` has variables beside those of this process."""
     folder = pathlib.Path(tempfile.mkdtemp())
     os.mkfifo(folder / "out")
     self._err = folder / "err"
-    command = [str(folder), module, *map(str, arguments)]
+    command = [str(folder), environ or {}, module, *map(str, arguments)]
     self._pid = _ask(command)
     self._out = open(folder / "out")  # noqa: SIM115
 
@@ -39,11 +47,49 @@ class Command:
   def kill(self) -> None:
     os.kill(self._pid, signal.SIGKILL)
 
-  def wait(self) -> tuple[int, str, str]:
-    """Returns the exit code, the rest of the output, and standard error."""
+  def stop(self) -> None:
+    os.kill(self._pid, signal.SIGTERM)
+
+  def wait(self, seconds: float = 900) -> tuple[int, str, str]:
+    """Returns the exit code, the rest of the output, and standard error.
+
+    A process that hangs for so many seconds is killed.
+    """
+    timer = threading.Timer(seconds, self.kill)
+    timer.start()
     with self._out:
       out = self._out.read()
-    return _ask(self._pid), out, self._err.read_text()
+    code = _ask(self._pid)
+    timer.cancel()
+    return code, out, self._err.read_text()
+
+
+def together(
+  module: str, *arguments: str | os.PathLike, count: int = 2, devices: int = 1
+) -> list[Command]:
+  """Starts processes of one run, each with its own devices."""
+  with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+  return [
+    Command(
+      module,
+      *arguments,
+      environ={
+        **with_devices(devices),
+        "COMEN_COORDINATOR": f"127.0.0.1:{port}",
+        "COMEN_NUM_PROCESSES": str(count),
+        "COMEN_PROCESS_ID": str(number),
+      },
+    )
+    for number in range(count)
+  ]
+
+
+def with_devices(count: int) -> dict[str, str]:
+  """Returns variables that give a process so many CPU devices."""
+  flag = f"--xla_force_host_platform_device_count={count}"
+  return {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flag}"}
 
 
 def run(module: str, *arguments: str | os.PathLike) -> tuple[int, str, str]:
@@ -62,7 +108,7 @@ def _server() -> subprocess.Popen:
   return server
 
 
-def _ask(request: list[str] | int) -> int:
+def _ask(request: list | int) -> int:
   """Sends a command, returns its pid; sends a pid, returns its exit code."""
   server = _server()
   print(json.dumps(request), file=server.stdin, flush=True)
@@ -84,8 +130,11 @@ def _serve() -> None:
       os._exit(_become(*request))
 
 
-def _become(folder: str, module: str, *arguments: str) -> int:
+def _become(
+  folder: str, environ: dict[str, str], module: str, *arguments: str
+) -> int:
   """Runs a module in a forked process, returns its exit code."""
+  os.environ.update(environ)
   for name, number in (("out", 1), ("err", 2)):
     file = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT)
     os.dup2(file, number)

@@ -81,7 +81,7 @@ def tiny_digits_dg() -> pathlib.Path:
   place = SHARED / "tiny_digits_dg"
   if not place.exists():
     draft = pathlib.Path(tempfile.mkdtemp(dir=SHARED))
-    _draw_digits_dg(draft)
+    draw_digits_dg(draft)
     try:
       draft.rename(place)
     except OSError:
@@ -90,7 +90,8 @@ def tiny_digits_dg() -> pathlib.Path:
   return place
 
 
-def _draw_digits_dg(root: pathlib.Path) -> None:
+def draw_digits_dg(root: pathlib.Path) -> None:
+  """Writes the tiny images; tests/slurm.sh uses them as well."""
   rng = np.random.default_rng(0)
   looks = {  # Ink and paper.
     "mnist": ((255, 255, 255), (0, 0, 0)),

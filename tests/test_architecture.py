@@ -11,10 +11,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "comen_jax"
 # A module or folder imports only from its own folder and from those below it.
 ORDER = (
-  "main", "sweep", "report", "predict", "config_flag", "process", "train",
-  "run", "experiment", "config", "variants", "methods", "steps", "optimizer",
-  "train_state", "losses", "prototypes", "metrics", "nn", "data", "sharding",
-  "files", "errors",
+  "main", "sweep", "report", "predict", "config_flag", "train",
+  "run", "experiment", "config", "ranges", "variants", "methods", "steps",
+  "optimizer", "train_state", "losses", "prototypes", "metrics", "nn",
+  "process", "data", "sharding", "stopping", "files", "errors",
 )  # fmt: skip
 MAX_PARAMETERS = 7
 
@@ -92,8 +92,8 @@ def test_the_architecture_page_has_the_same_order():
 def test_files_are_short():
   lengths = {n: len(p.read_text().splitlines()) for n, p in FILES.items()}
   assert {n: k for n, k in lengths.items() if k > 300} == {}
-  assert lengths["comen_jax.train"] <= 220
-  assert len(list(PACKAGE.glob("*.py"))) <= 17
+  assert lengths["comen_jax.train"] <= 250
+  assert len(list(PACKAGE.glob("*.py"))) <= 18
 
 
 @pytest.mark.parametrize("folder", ["comen_jax", "benchmarks"])

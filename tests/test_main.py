@@ -1,7 +1,9 @@
 """The command line as a user types it, in processes of its own."""
 
+import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -105,6 +107,35 @@ def test_killed_anywhere_it_ends_with_the_same_result(
   )
   assert_one_line(code, err, "seed was 0, now 1")
   assert measured(often) == measured(never)
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_ends_with_the_same_result(
+  tiny_digits_dg, tmp_path
+):
+  """Kills 20 starts, from the first import to the last figure."""
+  begin = time.monotonic()
+  code, _, err = commands.run(MODULE, *tiny(tiny_digits_dg, tmp_path / "0", 6))
+  assert code == 0, err
+  seconds = time.monotonic() - begin
+  rng, kills, units = random.Random(12), 0, set()
+  for number in itertools.count(1):
+    path = tmp_path / str(number)
+    code = None
+    while code != 0:
+      process = commands.Command(MODULE, *tiny(tiny_digits_dg, path, 6))
+      if kills < 20:
+        time.sleep(rng.uniform(0.1, 1) * seconds)
+        process.kill()
+      code, _, err = process.wait()
+      assert code in (0, -signal.SIGKILL), err
+      kills += code != 0
+      units.add(len(read_log(path)) if (path / "metrics.jsonl").exists() else 0)
+    assert measured(path) == measured(tmp_path / "0")
+    assert read_log(path) == read_log(tmp_path / "0")
+    if kills == 20:
+      break
+  assert len(units) > 4, "the moments were not spread over the run"
 
 
 def assert_one_line(code, err, text):

@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, load_config
 
+from comen_jax import ranges
+
+SECONDS = 1.5  # Of CPU time.
 HEAVY = ("jax", "flax", "orbax", "sklearn", "matplotlib", "tensorflow_datasets")
 CONFIG = f"--config={ROOT / 'configs' / 'digits.py'}"
 # Runs a command as `python -m` does, then reports on the process.
@@ -25,22 +29,43 @@ print(json.dumps([code, heavy, used.ru_utime + used.ru_stime]))
 """
 
 
-def start(module: str, *arguments: str):
-  """Returns the exit code, heavy imports, CPU seconds and error output."""
+def start(module: str, *arguments: str, output: bool = False):
+  """Returns the exit code, heavy imports, CPU seconds and error output.
+
+  With `output`, standard output comes after them.
+  """
   done = subprocess.run(
     [sys.executable, "-c", CODE, module, module, *arguments],
     env={**os.environ, "PYTHONPATH": str(ROOT)},
     capture_output=True, text=True,
   )  # fmt: skip
-  return (*json.loads(done.stdout.splitlines()[-1]), done.stderr)
+  *out, report = done.stdout.splitlines()
+  found = (*json.loads(report), done.stderr)
+  return (*found, "\n".join(out)) if output else found
 
 
-@pytest.mark.parametrize("command", ["main", "sweep", "predict", "report"])
+COMMANDS = ["main", "sweep", "predict", "report", "data.prepare"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_imports_nothing_heavy(command):
-  code, heavy, seconds, _ = start(f"comen_jax.{command}", "--help")
-  assert heavy == []
-  assert code in (0, 1)  # absl's --help exits with 1.
-  assert seconds < 4
+  code, heavy, seconds, err = start(f"comen_jax.{command}", "--help")
+  assert (code, heavy, err) == (0, [], "")
+  assert seconds < SECONDS
+
+
+@pytest.mark.parametrize("command", ["main", "sweep"])
+def test_help_lists_the_keys_of_the_config_with_their_values(command):
+  arguments = (CONFIG, "--config.epochs=7", "--help")
+  code, heavy, seconds, err, out = start(
+    f"comen_jax.{command}", *arguments, output=True
+  )
+  assert (code, heavy, err) == (0, [], "")
+  assert seconds < SECONDS
+  assert re.search(r"--config\.epochs=7 +a whole number", out)
+  assert "'--config.stage_shares=(0.1, 0.3, 0.6)'" in out
+  for key, _ in ranges.flat(load_config("digits")):
+    assert f"--config.{key}=" in out
 
 
 @pytest.mark.parametrize(
@@ -49,6 +74,7 @@ def test_help_imports_nothing_heavy(command):
     ("main", ("--nope",), "nope"),
     ("main", (CONFIG, "--config.targt=x"), 'Did you mean "target"'),
     ("main", (), "--config is missing"),
+    ("main", (CONFIG, "--config.momentum=2"), "momentum=2.0: give"),
     ("sweep", (CONFIG, "--config.targt=x"), 'Did you mean "target"'),
     ("sweep", (CONFIG, "--workdir=W", "--jobs=0"), "--jobs=0"),
     ("sweep", (CONFIG, "--workdir=W", "--jobs=-1"), "--jobs=-1"),
@@ -66,4 +92,4 @@ def test_a_wrong_flag_is_one_line_and_imports_nothing_heavy(
   assert (code, heavy) == (2, [])
   assert text in err and err.startswith("error: ")
   assert err.count("\n") == 1, err
-  assert seconds < 4
+  assert seconds < SECONDS

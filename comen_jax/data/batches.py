@@ -1,6 +1,7 @@
 """Puts rows as batches on the devices. A batch is one gather: no workers."""
 
 import collections
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 
@@ -8,6 +9,7 @@ import flax.struct
 import jax
 import numpy as np
 
+from comen_jax import stopping
 from comen_jax.data.dataset import Dataset
 
 
@@ -36,8 +38,9 @@ def train_batches(
   seed: int,
   epoch: int,
   sharding: jax.sharding.Sharding,
+  first: int = 0,
 ) -> Iterator[Batch]:
-  """Yields the batches of one epoch in random order.
+  """Yields the batches of one epoch in random order, from number `first` on.
 
   The order depends only on (seed, epoch). The last incomplete batch is dropped.
   """
@@ -45,7 +48,7 @@ def train_batches(
   steps = len(rows) // batch_size
   chunks = order[: steps * batch_size].reshape(steps, batch_size)
   return _prefetch(
-    _put(dataset, chunk, batch_size, sharding) for chunk in chunks
+    _put(dataset, chunk, batch_size, sharding) for chunk in chunks[first:]
   )
 
 
@@ -70,12 +73,11 @@ def _put(
   batch_size: int,
   sharding: jax.sharding.Sharding,
 ) -> Batch:
-  """Gathers this process's share of the batch and puts it on its devices."""
+  """Gathers the rows of this process's devices and puts them there."""
   padded = np.zeros(batch_size, np.int64)
   padded[: len(rows)] = rows
   mask = (np.arange(batch_size) < len(rows)).astype(np.float32)
-  share = batch_size // jax.process_count()
-  mine = slice(share * jax.process_index(), share * (jax.process_index() + 1))
+  mine = _own(sharding, batch_size)
   local = padded[mine]
   batch = Batch(
     image=dataset.images[local],
@@ -84,17 +86,38 @@ def _put(
     mask=mask[mine],
   )
   return jax.tree.map(
-    lambda x: jax.make_array_from_process_local_data(sharding, x), batch
+    lambda x: jax.make_array_from_process_local_data(
+      sharding, x, (batch_size, *x.shape[1:])
+    ),
+    batch,
   )
+
+
+@functools.cache
+def _own(
+  sharding: jax.sharding.Sharding, batch_size: int
+) -> slice | np.ndarray:
+  """Says which rows of a batch live on devices of this process, in order.
+
+  On a TPU slice the mesh follows the wires between the chips, not the order of
+  the processes.
+  """
+  if sharding.is_fully_addressable:
+    return slice(None)
+  numbers = np.arange(batch_size)
+  indices = sharding.addressable_devices_indices_map((batch_size,)).values()
+  return np.unique(np.concatenate([numbers[index] for index in indices]))
 
 
 def _prefetch(batches: Iterable[Batch], ahead: int = 2) -> Iterator[Batch]:
   """Keeps `ahead` batches in transfer while the device computes.
 
   Steps are dispatched asynchronously, so the device does not wait for a gather.
+  Between two batches a run may be stopped.
   """
   batches = iter(batches)
   waiting = collections.deque(itertools.islice(batches, ahead))
   while waiting:
+    stopping.check()
     yield waiting.popleft()
     waiting.extend(itertools.islice(batches, 1))

@@ -26,6 +26,7 @@ class Dataset:
     default_target: domain to test on when the config names none; "" if the
       config must name one.
     notice: one line for the user, or "".
+    own: whether the images are a user's own; `name` is then that of a folder.
   """
 
   name: str
@@ -38,6 +39,7 @@ class Dataset:
   manifest: str
   default_target: str
   notice: str = ""
+  own: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,11 +17,21 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
 def cache_dir() -> pathlib.Path:
-  """Returns `$COMEN_JAX_CACHE`, or comen_jax in the user's cache folder."""
+  """Returns `$COMEN_JAX_CACHE`, or comen_jax in the user's cache folder.
+
+  Raises:
+    UserError: the user has no home, as in some containers.
+  """
   if given := os.environ.get("COMEN_JAX_CACHE"):
     return pathlib.Path(given).expanduser()
   base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-  return pathlib.Path(base).expanduser() / "comen_jax"
+  try:
+    return pathlib.Path(base).expanduser() / "comen_jax"
+  except RuntimeError as e:
+    raise UserError(
+      "this user has no home folder for prepared data: set $COMEN_JAX_CACHE to"
+      " a folder that can be written"
+    ) from e
 
 
 @contextlib.contextmanager

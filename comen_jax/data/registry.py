@@ -3,6 +3,7 @@
 The first call prepares the data set, later calls open the prepared rows.
 """
 
+import dataclasses
 import os
 import pathlib
 import zipfile
@@ -14,6 +15,7 @@ from comen_jax.data.ingest import archive, catalogue, pipeline
 from comen_jax.data.mini_digits import rows
 from comen_jax.errors import UserError
 
+NAMES = (*BENCHMARKS, "folder", "mini_digits")
 _MINI_NOTICE = (
   "data_dir is empty: training on mini digits, the built-in stand-in. For the"
   " benchmark, put digits_dg/ or digits_dg.zip (see docs/data.md) into a folder"
@@ -37,10 +39,17 @@ def load(name: str, data_dir: str, size: int) -> Dataset:
   return load_prepared(name, data_dir, size).dataset
 
 
+def shown_name(name: str, data_dir: str) -> str:
+  """Returns the name in results; that of "folder" is its folder's."""
+  if name != "folder":
+    return name
+  return folder.name_of(data_dir, taken=(*BENCHMARKS, "mini_digits"))
+
+
 def load_prepared(name: str, data_dir: str, size: int) -> pipeline.Prepared:
   """Loads a benchmark or "folder", and says where its prepared files are."""
   if name not in BENCHMARKS and name != "folder":
-    names = ", ".join([*BENCHMARKS, "folder", "mini_digits"])
+    names = ", ".join(NAMES)
     raise UserError(f"dataset={name!r} is unknown: choose one of {names}")
   if size < 1:
     raise UserError(f"store_size={size}: give 1 or more")
@@ -70,13 +79,16 @@ def _benchmark(spec: Benchmark, data_dir: str, size: int) -> pipeline.Prepared:
 def _folder(data_dir: str, size: int) -> pipeline.Prepared:
   """Prepares a user's own images. They are read in place, not copied."""
   source = archive.Archive(_own_path(data_dir))
-  return pipeline.prepare(
+  found = pipeline.prepare(
     "folder",
     source,
     size,
     write=lambda _: catalogue.read(source, folder.scan, folder.LAYOUT),
     make_reader=lambda *_: source.read,
   )
+  name = shown_name("folder", data_dir)
+  dataset = dataclasses.replace(found.dataset, name=name, own=True)
+  return found._replace(dataset=dataset)
 
 
 def _own_path(data_dir: str) -> pathlib.Path:

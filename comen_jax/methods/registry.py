@@ -16,15 +16,24 @@ class Entry(NamedTuple):
     options: NamedTuple class of the method's settings, with defaults.
     norm: normalisation that the method comes with; "own" is the backbone's own
       (none for digits, batch for ResNet).
+    check: (options, stage_shares) raises UserError at what cannot be right. It
+      is called before data are read.
+    check_images: (options, norm, num_domains, images) raises UserError if the
+      number of source images for training is too small. It is called before
+      anything is trained.
   """
 
   create: Callable[[Task, Any], Method]
   options: type
   norm: str
+  check: Callable[[Any, tuple[float, ...]], None] = lambda *_: None
+  check_images: Callable[[Any, str, int, int], None] = lambda *_: None
 
 
 METHODS = {
-  "comen": Entry(comen.create, comen.Options, "sdnorm"),
+  "comen": Entry(
+    comen.create, comen.Options, "sdnorm", comen.check, comen.check_images
+  ),
   "deepall": Entry(deepall.create, deepall.Options, "own"),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch"),
 }
@@ -38,11 +47,15 @@ def create(name: str, task: Task, settings: Mapping[str, Any]) -> Method:
     task: what the method is built for.
     settings: values of the method's options; the others keep their defaults.
   """
-  entry = METHODS[name]
-  fields = entry.options._fields
+  return METHODS[name].create(task, options(name, settings))
+
+
+def options(name: str, settings: Mapping[str, Any]) -> Any:
+  """Makes the options of the method `name` from their values."""
+  fields = METHODS[name].options._fields
   if unknown := [key for key in settings if key not in fields]:
     raise UserError(
       f"config.{name}.{unknown[0]}: {name} has no such option; it has"
       f" {', '.join(fields) or 'none'}"
     )
-  return entry.create(task, entry.options(**settings))
+  return METHODS[name].options(**settings)

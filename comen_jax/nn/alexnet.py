@@ -15,7 +15,7 @@ from comen_jax.errors import UserError
 from comen_jax.nn.backbone import Backbone, Outputs
 from comen_jax.nn.conv import Conv
 
-_MIN_SIZE = 63  # A smaller image leaves nothing for the last pooling.
+MIN_SIZE = 63  # A smaller image leaves nothing for the last pooling.
 # Torchvision's number, features, kernel, stride, padding, pooled afterwards.
 _CONVS = (
   (0, 64, 11, 4, 2, True),
@@ -52,10 +52,10 @@ class AlexNet(Backbone):
       domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
     """
     self.check(images)
-    if min(images.shape[1:3]) < _MIN_SIZE:
+    if min(images.shape[1:3]) < MIN_SIZE:
       raise UserError(
         f"image_size={min(images.shape[1:3])} is too small for AlexNet:"
-        f" give {_MIN_SIZE} or more"
+        f" give {MIN_SIZE} or more"
       )
     norm = self.norm_layers()
     he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")

@@ -1,15 +1,16 @@
-"""Builds a backbone by its name."""
+"""Builds a backbone by its name, and says what its shapes are."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from flax.core import FrozenDict
 from flax.typing import Dtype
 
-from comen_jax.nn.alexnet import AlexNet
-from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.alexnet import MIN_SIZE, AlexNet
+from comen_jax.nn.backbone import Backbone, Outputs
 from comen_jax.nn.digits_cnn import DigitsCNN
 from comen_jax.nn.resnet import ResNet
 
@@ -22,18 +23,22 @@ class Entry(NamedTuple):
     norms: normalisations that the backbone can have, the published one first.
     options: names of the attributes that only this kind of backbone has.
     pretrained: whether torchvision publishes weights for it.
+    least_size: smallest height and width of an image, in pixels.
   """
 
   create: Callable[..., Backbone]
   norms: tuple[str, ...]
   options: tuple[str, ...] = ()
   pretrained: bool = True
+  least_size: int = 32
 
 
 _RESNET = ("style_at", "sdnorm_stem", "remat")
 BACKBONES = {
-  "digits_cnn": Entry(DigitsCNN, DigitsCNN.norms, pretrained=False),
-  "alexnet": Entry(AlexNet, AlexNet.norms),
+  "digits_cnn": Entry(
+    DigitsCNN, DigitsCNN.norms, pretrained=False, least_size=16
+  ),
+  "alexnet": Entry(AlexNet, AlexNet.norms, least_size=MIN_SIZE),
   "resnet18": Entry(partial(ResNet, depth=18), ResNet.norms, _RESNET),
   "resnet34": Entry(partial(ResNet, depth=34), ResNet.norms, _RESNET),
   "resnet50": Entry(partial(ResNet, depth=50), ResNet.norms, _RESNET),
@@ -69,4 +74,12 @@ def build(
     dtype=dtype,
     sdnorm=sdnorm,
     **options,
+  )
+
+
+def shapes(model: Backbone, image_size: int) -> tuple[Outputs, dict[str, Any]]:
+  """Shapes of the outputs for one image, and of the variables."""
+  return jax.eval_shape(
+    lambda image: model.init_with_output(jax.random.key(0), image, train=False),
+    jax.ShapeDtypeStruct((1, image_size, image_size, 3), jnp.float32),
   )

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from comen_jax import process, sharding
 from comen_jax.data.ingest import pictures
-from comen_jax.errors import UserError
+from comen_jax.errors import UserError, printable
 from comen_jax.predict import export, paths, trained
 from comen_jax.predict.formats import FORMATS, Header, Prediction
 
@@ -31,7 +31,7 @@ def give(args: argparse.Namespace) -> int:
   bad: list[UserError] = []
 
   def skip(error: UserError) -> None:
-    _tell(f"skipped: {error}")
+    _tell(f"skipped: {printable(str(error))}")
     bad.append(error)
 
   rows = predict(network, names, args.batch_size, shardings, skip)

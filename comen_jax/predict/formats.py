@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from comen_jax.errors import printable
+
 
 class Prediction(NamedTuple):
   """The probabilities of one image."""
@@ -31,8 +33,11 @@ class Header(NamedTuple):
 
 
 def as_table(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:
-  """Writes aligned columns; probabilities have four digits."""
-  wide = lambda names, title: max(map(len, [*names, title]))
+  """Writes aligned columns; probabilities have four digits.
+
+  Control characters in names are escaped. CSV and JSON have ways of their own.
+  """
+  wide = lambda names, title: max(len(printable(n)) for n in [*names, title])
   widths = (
     wide(header.pictures, "picture"),
     wide(header.class_names, "class"),
@@ -45,7 +50,8 @@ def as_table(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:
   yield line(header.columns)
   for row in rows:
     picture, name, *numbers = _cells(header, row)
-    yield line([picture, name, *(f"{x:.4f}" for x in numbers)])
+    names = printable(picture), printable(name)
+    yield line([*names, *(f"{x:.4f}" for x in numbers)])
 
 
 def as_csv(header: Header, rows: Iterable[Prediction]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +20,8 @@ def pictures(arguments: Sequence[str]) -> list[str]:
       a file with any name; if it does not exist, `read` raises an error later;
       a folder: all pictures below it, sorted;
       a pattern such as "photos/**/*.jpg": all matching pictures, sorted;
-      @file: a text file with one file, folder or pattern per line;
+      @file: a text file with one file, folder or pattern per line; lines that
+        begin with # are comments;
       -: the same lines from standard input.
 
   Raises:
@@ -32,13 +34,20 @@ def pictures(arguments: Sequence[str]) -> list[str]:
 
 
 def read(path: str) -> bytes:
-  """Returns the bytes of the file."""
+  """Returns the bytes of a regular file: others might never end."""
+  return _read(path, regular=True)
+
+
+def _read(path: str, regular: bool) -> bytes:
   try:
-    with open(path, "rb") as f:
-      return f.read()
+    is_regular = stat.S_ISREG(os.stat(path).st_mode)
+    if is_regular or not regular:
+      with open(path, "rb") as f:
+        return f.read()
+    reason = "it is not a regular file"
   except (OSError, ValueError) as e:  # ValueError: a zero byte in the path.
     reason = e.strerror if isinstance(e, OSError) else e
-    raise UserError(f"{path} cannot be read: {reason}") from e
+  raise UserError(f"{path} cannot be read: {reason}")
 
 
 def _expand(argument: str) -> Iterator[str]:
@@ -46,16 +55,19 @@ def _expand(argument: str) -> Iterator[str]:
   if argument == "-":
     yield from _listed("standard input", sys.stdin.read())
   elif argument.startswith("@") and not os.path.lexists(argument):
-    yield from _listed(argument, os.fsdecode(read(argument[1:])))
+    # Not only regular files: the shell's @<(command) is a pipe.
+    text = os.fsdecode(_read(argument[1:], regular=False))
+    yield from _listed(argument, text)
   else:
     yield from _named(argument)
 
 
 def _listed(name: str, text: str) -> Iterator[str]:
   lines = [line.strip() for line in text.split("\n")]
-  if not any(lines):
+  lines = [line for line in lines if line and not line.startswith("#")]
+  if not lines:
     raise UserError(f"{name} names no pictures: give one path per line")
-  for line in filter(None, lines):
+  for line in lines:
     yield from _named(line)
 
 

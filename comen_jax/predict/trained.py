@@ -1,6 +1,7 @@
 """Loads the chosen network of a finished run from the run's folder alone."""
 
 import pathlib
+import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -13,11 +14,12 @@ from ml_collections import ConfigDict
 from comen_jax import steps
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
-from comen_jax.experiment import network, shapes
+from comen_jax.experiment import network
 from comen_jax.files import read_json, read_jsonl
 from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.registry import shapes
 from comen_jax.run import selection
-from comen_jax.run.checkpointing import restore_part
+from comen_jax.run.checkpointing import check, restore_part
 from comen_jax.train_state import TrainState
 
 
@@ -133,6 +135,8 @@ def _restore(
     raise UserError(
       f"{path} has no checkpoints/{units}, the chosen epoch: put it back"
     )
+  warn = lambda text: print(f"WARNING: {text}", file=sys.stderr)
+  check(checkpoints / str(units), warn)
   like = {"params": {"backbone": variables["params"]}}
   if "batch_stats" in variables:  # A network without norms has none.
     like["batch_stats"] = variables["batch_stats"]

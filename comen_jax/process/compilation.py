@@ -20,6 +20,7 @@ import jax
 import jaxlib
 
 from comen_jax.data.disk import cache_dir
+from comen_jax.errors import UserError
 
 _MAX_BYTES = 2 * 1024**3  # A run has about ten functions of 0.2 to 5 MB.
 _MIN_COMPILE_SECONDS = 0.0  # A run has a hundred small ones: seconds in all.
@@ -32,23 +33,30 @@ def keep() -> None:
   given = jax.config.jax_compilation_cache_dir
   if given or not jax.config.jax_enable_compilation_cache:
     return
-  root = cache_dir() / "compiled"
-  folder = root / kind()
   try:
+    root = cache_dir() / "compiled"
+    folder = root / kind()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
       pass
     tidy(root, _MAX_BYTES)
+  except UserError:
+    _warn("this user has no home folder")
+    return
   except OSError as e:
-    print(
-      f"WARNING: {folder} cannot be written ({e.strerror}): compiled code is"
-      " not kept; set JAX_COMPILATION_CACHE_DIR to another folder",
-      file=sys.stderr,
-    )
+    _warn(f"{folder} cannot be written ({e.strerror})")
     return
   jax.config.update("jax_compilation_cache_dir", str(folder))
   jax.config.update(
     "jax_persistent_cache_min_compile_time_secs", _MIN_COMPILE_SECONDS
+  )
+
+
+def _warn(reason: str) -> None:
+  print(
+    f"WARNING: {reason}: compiled code is not kept; set"
+    " JAX_COMPILATION_CACHE_DIR to another folder",
+    file=sys.stderr,
   )
 
 

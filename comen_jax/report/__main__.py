@@ -3,8 +3,9 @@
     python -m comen_jax.report W
 
 W is the --workdir of a run or a sweep, a folder of such folders, or published
-records (results*.jsonl). Neither model nor data are needed. Figures are drawn
-from each run's metrics.jsonl and analysis.npz, where they are.
+records (results*.jsonl). Neither model nor data are needed. Dots of all seeds
+are drawn from the records, other figures from each run's metrics.jsonl and
+analysis.npz, where they are. A file that is damaged is named, and left out.
 """
 
 import argparse

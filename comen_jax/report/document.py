@@ -1,4 +1,4 @@
-"""A report in no format yet: sections with text, tables and figures.
+"""A report in no format yet: headlines, sections with tables and figures.
 
 All text is plain; a renderer escapes it.
 """
@@ -16,12 +16,14 @@ class Cell(NamedTuple):
     muted: whether to tone it down: the paper's values, values that used the
       target.
     numeric: whether to align it right, with digits of equal width.
+    link: path that the text leads to, relative to the report; "" for none.
   """
 
   text: str = ""
   bold: bool = False
   muted: bool = False
   numeric: bool = False
+  link: str = ""
 
 
 class Table(NamedTuple):
@@ -36,18 +38,23 @@ class Table(NamedTuple):
   notes: tuple[str, ...] = ()
 
 
-class Picture(NamedTuple):
-  """A figure of the report, as PNG files.
+class Panel(NamedTuple):
+  """A part of a figure, as a PNG file; it is narrow enough for a phone.
 
   Attributes:
-    path: figure for a light page; Markdown and LaTeX show it too.
-    caption: text that says what the figure shows.
-    dark: the same figure for a dark page, if there is one.
+    path: panel for a light page; Markdown and LaTeX show it too.
+    dark: the same panel for a dark page, if there is one.
   """
 
   path: pathlib.Path
-  caption: str
   dark: pathlib.Path | None = None
+
+
+class Picture(NamedTuple):
+  """A figure: panels side by side where there is room, and its caption."""
+
+  panels: tuple[Panel, ...]
+  caption: str
 
 
 class Section(NamedTuple):
@@ -59,9 +66,26 @@ class Section(NamedTuple):
   pictures: tuple[Picture, ...] = ()
 
 
+class Headline(NamedTuple):
+  """What came out, in a few sentences; `about` says which runs they are on."""
+
+  about: str
+  lines: tuple[str, ...]
+
+
 class Document(NamedTuple):
-  """A whole report; `lead` are the paragraphs before the first section."""
+  """A whole report.
+
+  Attributes:
+    title: title of the report.
+    lead: paragraphs between the headlines and the first section.
+    sections: sections of the report.
+    headlines: what came out, before everything else.
+    files: names of the other files of the report, for the page to link to.
+  """
 
   title: str
   lead: tuple[str, ...]
   sections: tuple[Section, ...]
+  headlines: tuple[Headline, ...] = ()
+  files: tuple[str, ...] = ()

@@ -71,6 +71,14 @@ class Comparison(NamedTuple):
   groups: list[Group]
 
   @property
+  def ours(self) -> Group | None:
+    """COMEN's row, None without one; of several M, nearest to the sources'."""
+    rows = [g for g in self.groups if g.setting.row == "comen"]
+    sources = len(self.records[0].measured["sources"])
+    distance = lambda g: abs(g.setting.num_domains - sources)
+    return min(rows, key=distance, default=None)
+
+  @property
   def records(self) -> list[Record]:
     """All runs, in the order of rows, targets and seeds."""
     return [
@@ -154,7 +162,7 @@ def group(records: list[Record]) -> list[Group]:
 
 def _check_alike(one: Record, other: Record) -> None:
   """Raises UserError if two runs of a row have different configs."""
-  if text := configs.difference_text(one.folder, other.folder):
+  if text := configs.difference_text(one.config, other.config):
     raise UserError(
       f"{one.folder} and {other.folder} would be averaged in one row{text}:"
       " report them one by one"

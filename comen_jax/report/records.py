@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from comen_jax.errors import UserError
 from comen_jax.report import configs, folders
+from comen_jax.report.damage import Tell, warn
 from comen_jax.variants import VARIANTS
 
 # Without these a run has no place in any table.
@@ -33,6 +34,7 @@ class Record(NamedTuple):
     measured: measured values, as in result.json.
     provenance: command, code and machine, as in result.json.
     folder: folder of the run, None if only its record is there.
+    config: config.json of that folder, None if it cannot be read.
   """
 
   run: str
@@ -40,6 +42,7 @@ class Record(NamedTuple):
   measured: dict[str, Any]
   provenance: dict[str, Any]
   folder: pathlib.Path | None
+  config: dict[str, Any] | None = None
 
 
 class Setting(NamedTuple):
@@ -71,8 +74,12 @@ class _Identity(NamedTuple):
   seed: int
 
 
-def read(places: Sequence[pathlib.Path]) -> list[Record]:
+def read(places: Sequence[pathlib.Path], tell: Tell = warn) -> list[Record]:
   """Reads all finished runs in the given folders, ordered by data set, target.
+
+  Args:
+    places: folders of runs.
+    tell: is told of each config.json that cannot be read.
 
   Raises:
     UserError: a folder has no finished run, a record is not complete, or two
@@ -82,7 +89,7 @@ def read(places: Sequence[pathlib.Path]) -> list[Record]:
   for place in places:
     names: dict[tuple, tuple[Record, str]] = {}
     for found in folders.find(place):
-      new = _record(found), found.where
+      new = _record(found, tell), found.where
       identity = _identity(new[0])
       # One run must not count as two rows.
       name = new[0].run, identity._replace(setting=identity.setting[1:])
@@ -121,7 +128,7 @@ def _identity(record: Record) -> _Identity:
   )
 
 
-def _record(found: folders.Found) -> Record:
+def _record(found: folders.Found, tell: Tell) -> Record:
   value = found.value
   kinds = {"run": str, "row": str, "measured": dict, "provenance": dict}
   _check_keys(value, kinds, found.where, "")
@@ -129,7 +136,12 @@ def _record(found: folders.Found) -> Record:
   # Records from before this key existed are of runs without domain labels.
   measured = {"domain_labels": False, **value["measured"]}
   return Record(
-    value["run"], value["row"], measured, value["provenance"], found.folder
+    value["run"],
+    value["row"],
+    measured,
+    value["provenance"],
+    found.folder,
+    configs.read(found.folder, tell) if found.folder else None,
   )
 
 
@@ -153,7 +165,7 @@ def _check_same(one: tuple[Record, str], other: tuple[Record, str]) -> None:
       raise UserError(
         f"{a.run} is in {where_a} and in {where_b} with different {key}"
         f" ({first.get(key)} and {second.get(key)})"
-        f"{configs.difference_text(a.folder, b.folder)}:"
+        f"{configs.difference_text(a.config, b.config)}:"
         " report the folders one by one, or remove the record that is out of"
         " date"
       )

@@ -73,6 +73,12 @@ def interval(summary: Summary | None, level: float = 0.95) -> float | None:
   return t * summary.std / math.sqrt(summary.runs)
 
 
+def bounds(summary: Summary | None) -> tuple[float, float] | None:
+  """Ends of the 95 % interval of the mean; None for a single run."""
+  half = interval(summary)
+  return None if half is None else (summary.mean - half, summary.mean + half)
+
+
 def show(summary: Summary | None, digits: int = 1, scale: float = 1.0) -> str:
   """Prints "62.5 ± 0.4", or "62.5" for a single run, or "" for none."""
   if summary is None:

@@ -17,7 +17,10 @@ _THUMBNAIL_SIZE = 64  # Pixels at most.
 
 
 def analyse(
-  outputs: Callable[[np.ndarray], Outputs], dataset: Dataset, split: Split
+  outputs: Callable[[np.ndarray], Outputs],
+  dataset: Dataset,
+  split: Split,
+  described: dict[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
   """Computes the arrays of `analysis.npz`.
 
@@ -26,15 +29,20 @@ def analyse(
       evaluation view.
     dataset: all rows of the data set.
     split: rows of sources and target.
+    described: arrays of the method itself. `domains` [N], if it is there, is
+      the latent domain of each source row that the last stage trained with.
 
   Returns:
+    described: all of these arrays.
     confusion: [K, K], target images by true class and prediction.
     features, class, domain, prediction, probs: of at most 2,000 images, half
       target and half source validation; probs are the latent domains' [n, M],
       absent without SDNorm.
     thumbnails, thumbnail_probs: [M, 24, s, s, 3] and [M, 24], the most certain
       source images of each latent domain.
-    contingency: [M, domains], source images by latent and true domain.
+    contingency: [M, domains], source images, training and validation, by
+      latent and true domain; latent domains are `domains`, or those of the
+      chosen network without it.
     class_names, domain_names, target: names.
   """
   target = outputs(split.target_rows)
@@ -62,8 +70,11 @@ def analyse(
   }
   if target.domain_logits is not None:
     arrays["probs"] = probabilities(pick("domain_logits"))
-    arrays |= _latent(outputs, dataset, split)
-  return arrays
+    train = outputs(split.train_rows)
+    logits = np.concatenate([train.domain_logits, val.domain_logits])
+    arrays |= _latent(train.domain_logits, dataset, split)
+    arrays["contingency"] = _contingency(logits, dataset, split, described)
+  return arrays | described
 
 
 def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
@@ -72,17 +83,17 @@ def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
     np.savez_compressed(place, **arrays)
 
 
-def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
+def _latent(
+  logits: np.ndarray, dataset: Dataset, split: Split
+) -> dict[str, np.ndarray]:
+  """The most certain training images; `logits` [n, M] are of F_d."""
   rows = split.train_rows
-  logits = outputs(rows).domain_logits
   probs = probabilities(logits)
   found = probs.argmax(axis=1)
   # The most certain images all have probability 1; log-odds still differ.
   ranked = np.sort(logits, axis=1)
   margin = ranked[:, -1] - ranked[:, -2] if len(ranked[0]) > 1 else ranked[:, 0]
   num_domains = probs.shape[1]
-  contingency = np.zeros((num_domains, len(dataset.domain_names)), np.int64)
-  np.add.at(contingency, (found, dataset.domains[rows]), 1)
   size = min(_THUMBNAIL_SIZE, dataset.images.shape[1])
   thumbnails = np.zeros((num_domains, _THUMBNAILS, size, size, 3), np.uint8)
   certainty = np.zeros((num_domains, _THUMBNAILS))
@@ -93,11 +104,23 @@ def _latent(outputs, dataset: Dataset, split: Split) -> dict[str, np.ndarray]:
     for n, row in enumerate(rows[best]):
       picture = Image.fromarray(dataset.images[row])
       thumbnails[m, n] = np.asarray(picture.resize((size, size)))
-  return {
-    "contingency": contingency,
-    "thumbnails": thumbnails,
-    "thumbnail_probs": certainty,
-  }
+  return {"thumbnails": thumbnails, "thumbnail_probs": certainty}
+
+
+def _contingency(
+  logits: np.ndarray,
+  dataset: Dataset,
+  split: Split,
+  described: dict[str, np.ndarray],
+) -> np.ndarray:
+  """Counts the images that `domain_sizes` in result.json counts."""
+  rows = np.concatenate([split.train_rows, split.val_rows])
+  found = logits.argmax(axis=1)
+  if "domains" in described and described["domains"][rows].min() >= 0:
+    found = described["domains"][rows]
+  counts = np.zeros((logits.shape[1], len(dataset.domain_names)), np.int64)
+  np.add.at(counts, (found, dataset.domains[rows]), 1)
+  return counts
 
 
 def _spread(count: int) -> np.ndarray:

@@ -55,8 +55,8 @@ def introduce(
   """Says what is about to be trained, on what data and devices."""
   split, dataset = experiment.split, experiment.dataset
   setting, weights = experiment.setting, experiment.weights
-  if dataset.notice:
-    say(dataset.notice)
+  for notice in filter(None, (dataset.notice, experiment.sizes.notice)):
+    say(notice)
   counts = f"{len(split.train_rows):,} training, {len(split.val_rows):,} val"
   stages = ", ".join(f"{s.name} {s.epochs}" for s in experiment.method.stages)
   devices = jax.devices()
@@ -117,8 +117,8 @@ class Progress:
       _tell("step", text, epochs / self._epochs)
     if not self._shown:
       return
-    if len(history) == 1 and self._bar.disable:
-      self._open(unit)
+    if self._bar.disable:
+      self._open(unit, len(history) - 1)
     self._bar.update()
     if len(history) % self._every == 0:
       # Metrics two steps old: reading the newest would stop the pipeline.
@@ -143,10 +143,10 @@ class Progress:
       self._bar.close()
       self._bar = tqdm(disable=True)
 
-  def _open(self, unit: Unit) -> None:
+  def _open(self, unit: Unit, steps: int) -> None:
     self._bar = tqdm(
       total=unit.stage.epochs * self._steps_per_epoch,
-      initial=unit.epoch * self._steps_per_epoch,
+      initial=unit.epoch * self._steps_per_epoch + steps,
       desc=f"{unit.stage.name:9}",
       unit="step",
       dynamic_ncols=True,

@@ -101,6 +101,8 @@ def draw_latent_domain(
 
 
 def _describe(arrays: dict[str, np.ndarray], m: int) -> str:
+  if "contingency" not in arrays:
+    return f"latent domain {m}"
   counts = arrays["contingency"][m]
   parts = zip(arrays["domain_names"], counts)
   named = ", ".join(f"{name} {n:,}" for name, n in parts if n)

@@ -1,5 +1,6 @@
-"""Where a result comes from: command, code, libraries and devices."""
+"""Where a result comes from: command, date, code, libraries and devices."""
 
+import datetime
 import importlib.metadata
 import pathlib
 import platform
@@ -21,6 +22,7 @@ def collect() -> dict[str, Any]:
   devices = jax.devices()
   return {
     "command": _command(),
+    "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     "commit": _commit(),
     "python": platform.python_version(),
     "packages": {p: importlib.metadata.version(p) for p in _PACKAGES},

@@ -10,11 +10,11 @@ import json
 import os
 import pathlib
 import weakref
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-import tensorboardX
 
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import (
@@ -24,14 +24,16 @@ from comen_jax.files import (
   write_json,
   write_text,
 )
-from comen_jax.run import analysis
+from comen_jax.process import agreement
+from comen_jax.run import analysis, recovery
+from comen_jax.run.events import Events
 
 # A run may move its data and change its logging, nothing else.
 _FREE_KEYS = ("data_dir", "logging")
 
 
 class Workdir:
-  """A run's folder. Only process 0 writes.
+  """A run's folder. Only process 0 writes. As a context, it is closed after.
 
   Attributes:
     path: the folder.
@@ -48,16 +50,11 @@ class Workdir:
     """
     self.path = pathlib.Path(path).absolute()
     self.records: list[dict[str, Any]] = []
-    self._writer = None
+    self._events: Events | None = None
     self._unlock = lambda: None
     self._primary = jax.process_index() == 0
     given = {**config, "resolved": data}
-    place = self.path / "config.json"
-    if place.exists():
-      _check_same(self.path, read_json(place), given)
-    elif self._primary:
-      self.path.mkdir(parents=True, exist_ok=True)
-      write_json(place, given)
+    agreement.from_first(partial(_open, self.path, given))
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -65,19 +62,20 @@ class Workdir:
 
   def result(self) -> dict[str, Any] | None:
     """Reads result.json of a finished run; None if it is not finished."""
-    return read_result(self.path)
+    return agreement.from_first(partial(read_result, self.path))
 
   def lock(self) -> None:
-    """Locks the folder; raises BusyError if another process trains here."""
+    """Locks the folder; raises BusyError if another run trains here."""
+    file = agreement.from_first(partial(_lock, self.path))
     if self._primary:
       # Unlocked at the latest when the object of a failed run is freed.
-      self._unlock = weakref.finalize(self, os.close, _lock(self.path))
+      self._unlock = weakref.finalize(self, os.close, file)
 
   def resume(self, units: int, step: int, tensorboard: bool) -> None:
     """Cuts the log back to its first `units` records and opens it."""
     place = self.path / "metrics.jsonl"
-    if place.exists():
-      self.records = read_jsonl(place)[:units]
+    read = lambda: read_jsonl(place)[:units] if place.exists() else []
+    self.records = agreement.from_first(read)
     if len(self.records) < units:
       raise UserError(
         f"{place} has {len(self.records)} records, but the checkpoint needs"
@@ -87,9 +85,7 @@ class Workdir:
       text = "".join(json.dumps(r) + "\n" for r in self.records)
       write_text(place, text)
       if tensorboard:
-        self._writer = tensorboardX.SummaryWriter(
-          str(self.path), purge_step=step + 1, flush_secs=30
-        )
+        self._events = Events(self.path, step + 1)
 
   def log(self, record: dict[str, Any]) -> None:
     """Appends the record of a unit; it is on disk when this returns."""
@@ -97,12 +93,13 @@ class Workdir:
     if not self._primary:
       return
     append_jsonl(self.path / "metrics.jsonl", record)
-    if self._writer:
-      for name, value in record.items():
-        if isinstance(value, float):
-          tag = f"{record['stage']}/{name}"
-          self._writer.add_scalar(tag, value, record["step"])
-      self._writer.flush()
+    if self._events:
+      scalars = {
+        f"{record['stage']}/{name}": value
+        for name, value in record.items()
+        if isinstance(value, float)
+      }
+      self._events.add(scalars, record["step"])
 
   def picture(self, arrays: dict[str, np.ndarray], title: str) -> None:
     """Writes analysis.npz for reports, and the figures."""
@@ -120,10 +117,16 @@ class Workdir:
     if self._primary:
       write_json(self.path / "result.json", result)
 
+  def __enter__(self) -> "Workdir":
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self.close()
+
   def close(self) -> None:
     """Closes the log and unlocks the folder."""
-    if self._writer:
-      self._writer.close()
+    if self._events:
+      self._events.close()
     self._unlock()
 
 
@@ -137,9 +140,42 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
   """Raises UserError if `path` holds a run of another config."""
   place = path / "config.json"
   if place.exists():
-    old = read_json(place)
-    del old["resolved"]
+    old = _read_config(place)
+    old.pop("resolved", None)
     _check_same(path, old, config)
+
+
+def _open(path: pathlib.Path, given: dict[str, Any]) -> None:
+  """Makes the folder, or checks that it has the same config."""
+  place = path / "config.json"
+  if place.exists():
+    _check_same(path, _read_config(place), given)
+  else:
+    _check_empty(path)
+    path.mkdir(parents=True, exist_ok=True)
+    write_json(place, given)
+
+
+def _check_empty(path: pathlib.Path) -> None:
+  """Raises UserError if there is a run, but not what it is a run of."""
+  left = [path / name for name in ("metrics.jsonl", "result.json")]
+  checkpoints = path / "checkpoints"
+  left += [checkpoints / str(n) for n in recovery.numbers(checkpoints)]
+  for place in left:
+    if place.exists():
+      raise UserError(
+        f"{place} is there, but not config.json, so nobody knows its config:"
+        " put config.json back, or give another --workdir"
+      )
+
+
+def _read_config(place: pathlib.Path) -> dict[str, Any]:
+  try:
+    return read_json(place)
+  except UserError as e:
+    raise UserError(
+      f"{place} is damaged: put back a copy, or give another --workdir"
+    ) from e
 
 
 def _lock(path: pathlib.Path) -> int:

@@ -15,8 +15,9 @@ resumes one that was stopped. Then:
 
 from absl import app, flags
 
-from comen_jax import config_flag
+from comen_jax import config_flag, stopping
 from comen_jax.errors import UserError, command_line
+from comen_jax.run import disk_errors
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; required.")
@@ -48,9 +49,11 @@ _DRY_RUN = flags.DEFINE_bool(
 
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
+  stopping.listen()
   if not _WORKDIR.value:
     raise UserError("--workdir is missing: give the folder of the sweep")
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
+  from comen_jax.process import distributed, nans
   from comen_jax.sweep import table
 
   wanted = table.Wanted(
@@ -63,7 +66,10 @@ def main(argv: list[str]) -> None:
     jobs=_JOBS.value,
     dry_run=_DRY_RUN.value,
   )
-  table.train_runs(config, wanted)
+  debugged = nans.debugged(config_flag.debug_nans())
+  in_one_line = disk_errors.in_one_line(wanted.workdir)
+  with distributed.session(), debugged, in_one_line:
+    table.train_runs(config, wanted)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from comen_jax import config as config_lib
-from comen_jax import variants
+from comen_jax import ranges, variants
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
 from comen_jax.methods.registry import METHODS
@@ -29,6 +29,25 @@ class Run(NamedTuple):
   config: ConfigDict
 
 
+def check(
+  config: ConfigDict, seeds: str, methods: str, num_domains: str
+) -> None:
+  """Raises UserError at the first value that no run can have.
+
+  It needs no data. Args: see `make`.
+  """
+  for key, flag in _TAKEN.items():
+    if config[key]:
+      raise UserError(
+        f"config.{key}={config[key]}: a sweep sets this key; give {flag}"
+      )
+  _numbers("seeds", seeds, "seed")
+  counts = _domain_numbers(num_domains) or (config.num_domains,)
+  for name in row_names(methods):
+    given = {**_variant(name).settings, "num_domains": counts[0]}
+    config_lib.check(_with(config, given))
+
+
 def make(
   config: ConfigDict,
   dataset: Dataset,
@@ -48,16 +67,11 @@ def make(
     num_domains: values of M for rows that have latent domains; "" is the
       config's.
   """
-  for key, flag in _TAKEN.items():
-    if config[key]:
-      raise UserError(
-        f"config.{key}={config[key]}: a sweep sets this key; give {flag}"
-      )
   same = left_out(methods, config)
   target_names = _targets(targets, dataset)
-  domain_counts = _numbers("num_domains", num_domains) if num_domains else ()
+  domain_counts = _domain_numbers(num_domains)
   runs = {}
-  for seed in _numbers("seeds", seeds):
+  for seed in _numbers("seeds", seeds, "seed"):
     for name in (n for n in row_names(methods) if n not in same):
       for target in target_names:
         split = leave_one_out(dataset, target)
@@ -147,7 +161,7 @@ def _targets(text: str, dataset: Dataset) -> tuple[str, ...]:
     return tuple(
       leave_one_out(dataset, name).target for name in _items("targets", text)
     )
-  if dataset.name == "folder" and dataset.default_target:
+  if dataset.own and dataset.default_target:
     return (dataset.default_target,)  # train/ and test/ cannot be swapped.
   return dataset.domain_names
 
@@ -159,8 +173,16 @@ def _items(flag: str, text: str) -> tuple[str, ...]:
   return tuple(dict.fromkeys(items))
 
 
-def _numbers(flag: str, text: str) -> tuple[int, ...]:
+def _domain_numbers(text: str) -> tuple[int, ...]:
+  return _numbers("num_domains", text, "num_domains") if text else ()
+
+
+def _numbers(flag: str, text: str, key: str) -> tuple[int, ...]:
+  """Reads the values of a config's key from a flag."""
   items = _items(flag, text)
-  if not all(item.isdigit() for item in items):
+  if not all(item.isdecimal() for item in items):
     raise UserError(f"{flag}={text}: give whole numbers, such as 0,1,2")
-  return tuple(dict.fromkeys(map(int, items)))
+  numbers = tuple(dict.fromkeys(map(int, items)))
+  for number in numbers:
+    ranges.check_value(key, number)
+  return numbers

@@ -2,13 +2,11 @@
 
 A thread per job hands its worker the next run when the last one has ended, so
 long and short runs balance. The threads only pass messages on: the main thread
-counts, prints and writes.
+counts, prints and writes. SIGTERM goes on to the workers: they save their runs.
 """
 
-import base64
 import contextlib
 import json
-import pickle
 import queue
 import signal
 import subprocess
@@ -17,9 +15,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import jax
 from absl import logging
 
+from comen_jax.errors import STOPPED, Stopped
 from comen_jax.run import console
+from comen_jax.sweep import config_json
 from comen_jax.sweep.board import Board
 from comen_jax.sweep.grid import Run
 from comen_jax.sweep.shares import Share
@@ -83,18 +84,22 @@ def _stopping(jobs: list["_Job"], events: queue.SimpleQueue) -> Iterator[None]:
   A signal is one more event. Raised by its handler, Ctrl-C would be lost
   wherever Python can only print an exception, such as in a finaliser.
   """
-  errors = {signal.SIGINT: KeyboardInterrupt(), signal.SIGTERM: SystemExit(143)}
+  errors = {signal.SIGINT: KeyboardInterrupt(), signal.SIGTERM: Stopped()}
   before = {
     number: signal.signal(number, lambda *_, error=error: events.put(error))
     for number, error in errors.items()
   }
+  how = signal.SIGKILL
   try:
     for job in jobs:
       job.start()
     yield
+  except Stopped:
+    how = signal.SIGTERM
+    raise
   finally:
     for job in jobs:
-      job.stop()
+      job.stop(how)
     for job in jobs:
       job.join()
     for number, handler in before.items():
@@ -119,11 +124,12 @@ class _Job(threading.Thread):
     self._stopped = threading.Event()
     self._starting = threading.Lock()
 
-  def stop(self) -> None:
+  def stop(self, how: signal.Signals) -> None:
+    """Signals the worker and gives it no more runs."""
     with self._starting:
       self._stopped.set()
       if self._worker:
-        self._worker.kill()
+        self._worker.send_signal(how)
 
   def run(self) -> None:
     try:
@@ -149,10 +155,11 @@ class _Job(threading.Thread):
         self._worker = _start(self._share)
     worker = self._worker
     request = {
-      "config": base64.b64encode(pickle.dumps(run.config)).decode(),
+      "config": config_json.encode(run.config),
       "folder": str(place(self._folder, run)),
       "cores": self._share.cores,
       "verbosity": logging.get_verbosity(),
+      "debug_nans": jax.config.jax_debug_nans,
     }
     with contextlib.suppress(BrokenPipeError):  # It has died: see below.
       print(json.dumps(request), file=worker.stdin, flush=True)
@@ -162,7 +169,9 @@ class _Job(threading.Thread):
         return Outcome(*event["outcome"])
       self._events.put(_Event(self._number, run, tuple(event["news"])))
     self._worker = None
-    return Outcome("failed", _how_it_died(_end(worker), request["folder"]))
+    if (code := _end(worker)) == STOPPED:
+      self._events.put(Stopped())  # SIGTERM came to the worker itself.
+    return Outcome("failed", _how_it_died(code, request["folder"]))
 
 
 def _start(share: Share) -> subprocess.Popen:

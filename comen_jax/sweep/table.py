@@ -10,6 +10,9 @@ from ml_collections import ConfigDict
 from comen_jax import config as config_lib
 from comen_jax import process
 from comen_jax.data import registry
+from comen_jax.data.dataset import leave_one_out
+from comen_jax.errors import UserError
+from comen_jax.process import agreement
 from comen_jax.run import console
 from comen_jax.run.workdir import check_config, read_result
 from comen_jax.sweep import grid, jobs, one_by_one, shares
@@ -34,24 +37,36 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
   """Trains the runs that are left; exits with code 1 if a run failed."""
   own_shares = []
   if wanted.jobs > 1:
+    if jax.distributed.is_initialized():
+      raise UserError(
+        f"--jobs={wanted.jobs}: several processes train one run at a time; give"
+        " --jobs=1, or start one process per --shard"
+      )
     own_shares = shares.make(wanted.jobs)
     # The devices belong to the workers; this process only keeps the books.
     jax.config.update("jax_platforms", "cpu")
-  dataset = registry.load(config.dataset, config.data_dir, config.store_size)
-  runs = grid.make(
-    config,
-    dataset,
-    wanted.targets,
-    wanted.seeds,
-    wanted.methods,
-    wanted.num_domains,
-  )
-  own, shard, shards = grid.part(runs, wanted.shard)
   folder = pathlib.Path(wanted.workdir).absolute()
-  # Checked before anything is trained: one bad value would spoil all runs.
-  for run in own:
-    config_lib.check(run.config)
-    check_config(place(folder, run), run.config.to_dict())
+  # All that can be checked without data comes before they are read.
+  grid.check(config, wanted.seeds, wanted.methods, wanted.num_domains)
+  grid.part([], wanted.shard)
+  with agreement.alike():
+    dataset = registry.load(config.dataset, config.data_dir, config.store_size)
+    runs = grid.make(
+      config,
+      dataset,
+      wanted.targets,
+      wanted.seeds,
+      wanted.methods,
+      wanted.num_domains,
+    )
+    own, shard, shards = grid.part(runs, wanted.shard)
+    # Checked before anything is trained: one bad value would spoil all runs.
+    for run in own:
+      config_lib.check(run.config)
+      config_lib.check_split(
+        run.config, leave_one_out(dataset, run.config.target)
+      )
+      check_config(place(folder, run), run.config.to_dict())
   for name, same in grid.left_out(wanted.methods, config).items():
     console.say(f"{name} equals {same} on {config.backbone}: left out")
   if wanted.dry_run:

@@ -3,6 +3,7 @@
 import pathlib
 from typing import NamedTuple
 
+from comen_jax.process import agreement
 from comen_jax.run import console
 from comen_jax.run.workdir import read_result
 from comen_jax.sweep.grid import Run
@@ -31,9 +32,12 @@ class Tally:
 
   def __init__(self, folder: pathlib.Path, runs: list[Run], ledger: Ledger):
     self.folder, self._ledger = folder, ledger
+    results = agreement.from_first(
+      lambda: [read_result(place(folder, run)) for run in runs]
+    )
     self.left: list[Run] = []
-    for run in runs:
-      if result := read_result(place(folder, run)):
+    for run, result in zip(runs, results):
+      if result:
         ledger.add(run.name, run.row, result)
       else:
         self.left.append(run)
@@ -56,7 +60,8 @@ class Tally:
   def end(self, run: Run, outcome: Outcome, prefix: str = "") -> None:
     """Counts a run that ended; `prefix` names it if several are trained."""
     if outcome.kind == "done":
-      result = read_result(place(self.folder, run))
+      read = lambda: read_result(place(self.folder, run))
+      result = agreement.from_first(read)
       self._ledger.add(run.name, run.row, result)
       if prefix:  # The run's own table went to its log.
         accuracy = 100 * result["measured"]["target_accuracy"]

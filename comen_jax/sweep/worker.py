@@ -5,21 +5,23 @@
 Requests come in on standard input and events go out on standard output, one
 JSON object per line. What a run prints goes to `log.txt` in its folder. If the
 sweep ends, however it ends, this process ends at once: a run may be killed at
-any moment.
+any moment. SIGTERM saves the run first.
 """
 
-import base64
 import json
 import os
 import pathlib
-import pickle
 import queue
 import sys
 import threading
 from typing import Any, TextIO
 
+from comen_jax import stopping
+from comen_jax.errors import command_line
+
 
 def main() -> None:
+  stopping.listen()
   # Kept apart from 0 and 1, which libraries and child processes use.
   requests = os.fdopen(os.dup(0), "r")
   events = os.fdopen(os.dup(1), "w")
@@ -47,8 +49,9 @@ def _serve(
   from absl import logging
 
   from comen_jax import process
+  from comen_jax.process import nans
   from comen_jax.run import console
-  from comen_jax.sweep import one_by_one
+  from comen_jax.sweep import config_json, one_by_one
 
   def send(**event: Any) -> None:
     print(json.dumps(event), file=events, flush=True)
@@ -57,8 +60,9 @@ def _serve(
   process.start()
   console.listen(lambda *news: send(news=news))
   while True:
-    config = pickle.loads(base64.b64decode(request["config"]))
-    outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
+    config = config_json.decode(request["config"])
+    with nans.debugged(request["debug_nans"]):
+      outcome = one_by_one.train_one(config, pathlib.Path(request["folder"]))
     send(outcome=outcome)
     request = waiting.get()
     _log_to(pathlib.Path(request["folder"]))
@@ -84,4 +88,5 @@ def _log_to(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-  main()
+  with command_line("stopped; the same command resumes the sweep"):
+    main()

@@ -88,3 +88,12 @@ def test_the_default_cache_is_the_users(monkeypatch, tmp_path):
   assert disk.cache_dir() == Path("/somewhere/comen_jax")
   monkeypatch.delenv("XDG_CACHE_HOME")
   assert disk.cache_dir() == Path.home() / ".cache/comen_jax"
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+  for name in ("COMEN_JAX_CACHE", "XDG_CACHE_HOME", "HOME"):
+    monkeypatch.delenv(name, raising=False)
+  monkeypatch.setattr(os, "getuid", lambda: 987654321)  # Has no entry.
+  with pytest.raises(UserError, match="COMEN_JAX_CACHE") as raised:
+    disk.cache_dir()
+  assert "\n" not in str(raised.value)

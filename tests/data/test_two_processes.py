@@ -1,9 +1,14 @@
-"""Two processes see the same batches as one process."""
+"""Two processes see the same batches as one process.
+
+Their devices alternate in the mesh, as they may on a TPU slice: the rows of a
+process are not next to each other.
+"""
 
 import json
 import os
 import socket
 
+import jax
 import numpy as np
 
 from comen_jax import sharding
@@ -35,6 +40,14 @@ if number == "0":
 """
 
 
+def rows_sharding():
+  """The sharding of a mesh in which the devices of processes alternate."""
+  local = [
+    jax.local_devices(process_index=n) for n in range(jax.process_count())
+  ]
+  return sharding.make([d for some in zip(*local) for d in some]).rows
+
+
 def dataset():
   rows = np.arange(N)
   return tiny_dataset(
@@ -60,7 +73,7 @@ def epoch_of(epoch, gather):
     batch_size=BATCH,
     seed=SEED,
     epoch=epoch,
-    sharding=sharding.make().rows,
+    sharding=rows_sharding(),
   )
   return described(made, gather)
 
@@ -70,7 +83,7 @@ def evaluation(gather):
     dataset(),
     np.arange(3, 40),
     batch_size=BATCH,
-    sharding=sharding.make().rows,
+    sharding=rows_sharding(),
   )
   return described(made, gather)
 

@@ -15,6 +15,7 @@ from conftest import ROOT, load_config
 from made_runs import CLASSES, fingerprint, made_run, save_rows
 
 from comen_jax import experiment as experiment_lib
+from comen_jax.nn.registry import shapes
 from comen_jax.predict import __main__ as predict
 from comen_jax.predict import export
 from comen_jax.predict.trained import Trained
@@ -108,7 +109,7 @@ def test_backbones_lower_for_every_platform(backbone, dtype):
   config = load_config("pacs:quick")
   config.backbone, config.dtype = backbone, dtype
   model, views = experiment_lib.network(config, 4)
-  _, variables = experiment_lib.shapes(model, config.image_size)
+  _, variables = shapes(model, config.image_size)
   state = TrainState(
     {"backbone": variables["params"]}, variables["batch_stats"], (), (), ()
   )

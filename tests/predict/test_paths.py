@@ -43,7 +43,7 @@ def test_file_with_the_name_of_a_pattern_or_list_is_itself(folder):
 
 
 def test_lists_name_files_folders_and_patterns(folder, monkeypatch):
-  lines = "photos/a/2.jpg\r\n\nphotos/*.PNG\nphotos/a\n"
+  lines = "# mine\nphotos/a/2.jpg\r\n\nphotos/*.PNG\n  #gone\nphotos/a\n"
   (folder / "list.txt").write_text(lines)
   expected = ["photos/a/2.jpg", "photos/b.PNG", "photos/a/10.jpg"]
   assert paths.pictures(["@list.txt"]) == expected
@@ -76,9 +76,24 @@ def test_links_are_followed_but_not_in_a_circle(folder):
 )
 def test_argument_without_pictures_is_named(folder, name, text):
   (folder / "empty").mkdir()
-  (folder / "empty.txt").write_text("\n \n")
+  (folder / "empty.txt").write_text("\n \n# nothing\n")
   with pytest.raises(UserError, match=text):
     paths.pictures([name])
+
+
+def test_what_is_no_regular_file_is_named_and_not_waited_for(folder):
+  os.mkfifo(folder / "photos" / "pipe.png")
+  for path in ("photos/pipe.png", "/dev/zero", "photos"):
+    with pytest.raises(UserError, match=f"{path} .* not a regular file"):
+      paths.read(path)
+
+
+def test_a_list_may_be_a_pipe(folder):
+  end, other = os.pipe()
+  os.write(other, b"photos/a\n")
+  os.close(other)
+  assert paths.pictures([f"@/dev/fd/{end}"]) == ALL[:2]
+  os.close(end)
 
 
 def test_unreadable_file_is_named(folder):

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,12 @@ def made(tmp_path_factory):
   rows = np.arange(19) * 13
   paths = save_rows(experiment, rows, folder / "pictures" / "inner")
   return folder / "run", paths, experiment.outputs(state, rows)
+
+
+def cpu_seconds():
+  """CPU time of the processes that were started here and have ended."""
+  used = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return used.ru_utime + used.ru_stime
 
 
 def run(capsys, *argv):
@@ -100,12 +107,14 @@ def test_bad_pictures_are_named_and_skipped(made, tmp_path):
   whole = pathlib.Path(paths[1]).read_bytes()
   (tmp_path / "c.png").write_bytes(whole[: len(whole) // 2])
   shutil.copy(paths[1], tmp_path / "d.png")
+  before = cpu_seconds()
   done = subprocess.run(
     [sys.executable, "-m", "comen_jax.predict", "--run", path, "--csv",
      tmp_path, "gone.png"],
     cwd=ROOT, text=True, capture_output=True,
   )  # fmt: skip
   assert done.returncode == 1, done.stderr
+  assert cpu_seconds() - before < 4
   rows = list(csv.DictReader(io.StringIO(done.stdout)))
   assert [os.path.basename(row["picture"]) for row in rows] == [
     "b.png",
@@ -116,6 +125,23 @@ def test_bad_pictures_are_named_and_skipped(made, tmp_path):
   for line, name in zip(lines, ("a.png", "c.png", "gone.png"), strict=False):
     assert line.startswith("skipped: ")
     assert name in line
+
+
+def test_control_characters_in_names_are_escaped(made, tmp_path, capsys):
+  path, paths, _ = made
+  good, bad = tmp_path / "a\n\x1b[31m.png", tmp_path / "b\r.png"
+  shutil.copy(paths[0], good)
+  os.mkfifo(bad)
+  code, out, err = run(capsys, "--run", path, tmp_path)
+  assert code == 1
+  assert len(out.splitlines()) == 2
+  assert f"{tmp_path}/a\\n\\x1b[31m.png" in out
+  skipped = f"skipped: {tmp_path}/b\\r.png cannot be read: it is not a regular"
+  assert err.startswith(skipped)
+  assert not {"\x1b", "\r"} & set(out + err)
+  _, out, _ = run(capsys, "--run", path, "--csv", good)
+  (row,) = csv.DictReader(io.StringIO(out))
+  assert row["picture"] == str(good)
 
 
 def test_nothing_but_bad_pictures_is_still_json(made, capsys):
@@ -160,6 +186,47 @@ def test_what_is_no_finished_run_is_one_line(made, tmp_path, remove, text):
   with pytest.raises(UserError, match=text) as caught:
     predict.main(["--run", str(run), made[1][0]])
   assert str(run) in str(caught.value)
+  assert "\n" not in str(caught.value)
+
+
+def _data_of_arrays(folder):
+  return max(folder.glob("default/**/d/*"), key=lambda p: p.stat().st_size)
+
+
+def test_a_damaged_checkpoint_is_refused_in_one_line(made, tmp_path, capsys):
+  """A flipped bit would be restored as a wrong number, without a word."""
+  folder = tmp_path / "run"
+  shutil.copytree(made[0], folder)
+  place = _data_of_arrays(folder / "checkpoints/2")
+  data = bytearray(place.read_bytes())
+  data[len(data) // 2] ^= 1
+  place.write_bytes(data)
+  with pytest.raises(UserError, match=r"has changed.*back a copy") as caught:
+    predict.main(["--run", str(folder), made[1][0]])
+  assert str(folder / "checkpoints/2") in str(caught.value)
+  assert "\n" not in str(caught.value)
+  assert capsys.readouterr().out == ""
+
+
+def test_a_run_of_an_older_version_is_used_with_a_warning(
+  made, tmp_path, capsys
+):
+  path, paths, _ = made
+  folder = tmp_path / "run"
+  shutil.copytree(path, folder)
+  for place in folder.glob("checkpoints/*/sha256.json"):
+    place.unlink()
+  before = fingerprint(folder)
+  expected = run(capsys, "--run", path, "--csv", paths[0])[1]
+  code, out, err = run(capsys, "--run", folder, "--csv", paths[0])
+  assert (code, out) == (0, expected)
+  assert err.startswith("WARNING: ") and err.count("\n") == 1
+  assert "checkpoints/2 has no checksums" in err
+  assert fingerprint(folder) == before
+  # What Orbax itself finds is one line, too.
+  _data_of_arrays(folder / "checkpoints/2").unlink()
+  with pytest.raises(UserError, match="is damaged") as caught:
+    predict.main(["--run", str(folder), paths[0]])
   assert "\n" not in str(caught.value)
 
 

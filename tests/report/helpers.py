@@ -32,6 +32,7 @@ LATENT = {
 PROVENANCE = {
   "command": "python -m comen_jax.sweep --config configs/digits.py",
   "commit": "42aebf06b520",
+  "date": "2026-03-04T05:06:07+00:00",
   "device_kind": "cpu",
   "devices": 1,
   "packages": {"jax": "0.10.2", "flax": "0.12.8"},
@@ -188,6 +189,8 @@ def drawable(
     "num_domains": 2,
     "epochs": 4,
   }
+  if analysis is not None and "contingency" in analysis:
+    own["domain_sizes"] = analysis["contingency"].sum(axis=1).tolist()
   made = record(row, seed=seed, **{**own, **measured})
   folder = root / f"{made.run}-{made.measured['epochs']}"
   folder.mkdir()

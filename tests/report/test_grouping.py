@@ -146,7 +146,8 @@ def _two_runs(root, changes, row="comen"):
   configs = CONFIG, {**CONFIG, **changes}
   return [
     record(row, seed=seed)._replace(
-      folder=write_run(root / str(seed), record(row), config=config)
+      folder=write_run(root / str(seed), record(row), config=config),
+      config=config,
     )
     for seed, config in enumerate(configs)
   ]

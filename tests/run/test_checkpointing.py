@@ -1,15 +1,21 @@
 """Which checkpoints stay, and that they give back what was saved."""
 
+import collections
+import random
+import shutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from comen_jax import sharding
+from comen_jax.errors import UserError
 from comen_jax.metrics import EvalMetrics
-from comen_jax.run import selection
+from comen_jax.run import checkpointing, manifest, recovery, selection
 from comen_jax.run.checkpointing import Checkpoints
 
 
@@ -37,6 +43,17 @@ def _rank(correct, epoch):
     logits=jnp.asarray(logits), labels=jnp.asarray(labels), loss=jnp.zeros(4)
   )
   return selection.rank(values, epoch)
+
+
+def test_a_save_does_not_ask_whether_the_run_is_to_stop(tmp_path, monkeypatch):
+  """`stopping` asks, with its own numbers; others would confuse the answer."""
+  asked = []
+  monkeypatch.setattr(
+    multihost_utils, "reached_preemption_sync_point", asked.append
+  )
+  _save_all(tmp_path, [1.0, 2.0])
+  assert _kept(tmp_path) == {1, 2}
+  assert asked == []
 
 
 @pytest.mark.parametrize(
@@ -123,3 +140,187 @@ def test_a_relative_folder_will_do(tmp_path, monkeypatch):
   folder = tmp_path / "run"
   _save_all(folder.relative_to(tmp_path), [1.0])
   assert _kept(folder) == {1}
+
+
+def _flip(place, rng):
+  data = bytearray(place.read_bytes())
+  bit = rng.randrange(8 * len(data))
+  data[bit // 8] ^= 1 << bit % 8
+  place.write_bytes(data)
+
+
+def _resume(folder):
+  checkpoints = Checkpoints(folder)
+  units, state = checkpoints.resume(_state())
+  checkpoints.close()
+  return units, state
+
+
+def test_every_checkpoint_has_its_checksums_when_the_next_is_saved(tmp_path):
+  checkpoints = Checkpoints(tmp_path)
+  for units in range(1, 5):
+    checkpoints.save(units, _state(units), 1.0)
+    for before in range(max(1, units - 1), units):
+      manifest.verify(tmp_path / str(before))
+  checkpoints.wait()
+  manifest.verify(tmp_path / "4")
+  checkpoints.close()
+
+
+def test_without_checkpoints_a_run_starts_at_the_given_state(tmp_path):
+  units, state = _resume(tmp_path)
+  assert (units, int(state["step"])) == (0, 0)
+
+
+def test_any_flip_or_cut_is_found_and_the_one_before_is_used(tmp_path, capsys):
+  """Damages each file of a real checkpoint; 90 flips in all."""
+  _save_all(tmp_path / "whole", [1.0, 1.0, 1.0])
+  rng = random.Random(0)
+  newest = tmp_path / "whole" / "3"
+  names = [p.relative_to(newest) for p in newest.rglob("*") if p.is_file()]
+  names = [name for name in names if (newest / name).stat().st_size]
+  assert len(names) > 5
+  for n in range(90):
+    folder = tmp_path / "one"
+    shutil.copytree(newest, folder)
+    _flip(folder / names[n % len(names)], rng)
+    with pytest.raises(manifest.DamagedError):
+      manifest.verify(folder)
+    shutil.rmtree(folder)
+  for name in names:
+    for damage in ("flip", "cut", "remove"):
+      folder = tmp_path / "copy"
+      shutil.copytree(tmp_path / "whole", folder)
+      place = folder / "3" / name
+      if damage == "flip":
+        _flip(place, rng)
+      elif damage == "cut":
+        place.write_bytes(place.read_bytes()[: place.stat().st_size // 2])
+      else:
+        place.unlink()
+      units, state = _resume(folder)
+      assert (units, int(state["step"])) == (2, 2), (name, damage)
+      said = capsys.readouterr().out
+      lost = (name.name, damage) == (manifest.NAME, "remove")
+      assert f"{folder / '3'} is {'incomplete' if lost else 'damaged'}" in said
+      assert said.count("\n") == 1
+      if damage == "flip":  # The next save of that number works.
+        _save_all(folder, [1.0], first=3)
+        assert _resume(folder)[0] == 3
+      shutil.rmtree(folder)
+
+
+def test_whatever_a_restore_raises_the_one_before_is_used(
+  tmp_path, monkeypatch, capsys
+):
+  _save_all(tmp_path, [1.0, 1.0, 1.0])
+  restore, tries = Checkpoints._restore, collections.Counter()
+
+  def failing(self, units, like):
+    tries[units] += 1
+    if units == 3:
+      raise KeyError("odd\nerror")
+    return restore(self, units, like)
+
+  monkeypatch.setattr(Checkpoints, "_restore", failing)
+  checkpoints = Checkpoints(tmp_path)
+  units, state = checkpoints.resume(_state())
+  assert (units, int(state["step"])) == (2, 2)
+  assert checkpoints.latest() == 2
+  checkpoints.save(3, _state(3), 1.0)
+  checkpoints.close()
+  assert recovery.numbers(tmp_path) == [2, 3]
+  assert tries == {3: 1, 2: 1}
+  assert "3 is damaged ('odd\\nerror')" in capsys.readouterr().out
+
+
+def test_if_no_restore_works_nothing_is_moved(tmp_path, monkeypatch):
+  _save_all(tmp_path, [1.0, 1.0, 1.0])
+
+  def failing(self, units, like):
+    raise ValueError("another structure")
+
+  monkeypatch.setattr(Checkpoints, "_restore", failing)
+  checkpoints = Checkpoints(tmp_path)
+  with pytest.raises(UserError, match=r"no checkpoint in .*other structure"):
+    checkpoints.resume(_state())
+  checkpoints.close()
+  assert recovery.numbers(tmp_path) == [2, 3]
+
+
+def test_a_kill_between_commit_and_checksums_costs_one_unit(
+  tmp_path, monkeypatch, capsys
+):
+  _save_all(tmp_path, [1.0, 1.0])
+  monkeypatch.setattr(manifest, "write", lambda folder: None)
+  _save_all(tmp_path, [1.0], first=3)
+  monkeypatch.undo()
+  assert _resume(tmp_path)[0] == 2
+  assert f"{tmp_path / '3'} is incomplete" in capsys.readouterr().out
+  _save_all(tmp_path, [1.0], first=3)
+  assert _resume(tmp_path)[0] == 3
+
+
+def test_checksums_that_cannot_be_written_are_an_error_of_the_save(
+  tmp_path, monkeypatch
+):
+  def full(folder):
+    raise OSError(28, "No space left on device")
+
+  monkeypatch.setattr(manifest, "write", full)
+  checkpoints = Checkpoints(tmp_path)
+  checkpoints.save(1, _state(1), 1.0)
+  with pytest.raises(OSError, match="No space left"):
+    checkpoints.wait()
+
+
+def test_a_damaged_chosen_checkpoint_is_one_line_that_says_what_to_do(tmp_path):
+  _save_all(tmp_path, [1.0, 1.0])
+  checkpoints = Checkpoints(tmp_path)
+  _flip(tmp_path / "1" / "metrics" / "metrics", random.Random(0))
+  shutil.rmtree(tmp_path / "2")
+  for units, reason in ((1, "metrics has changed"), (2, "it is missing")):
+    with pytest.raises(UserError, match=reason) as caught:
+      checkpoints.restore(units, _state())
+    text = str(caught.value)
+    assert str(tmp_path / str(units)) in text and "another --workdir" in text
+    assert "\n" not in text
+
+
+def test_a_full_disk_is_seen_before_a_save(tmp_path, monkeypatch):
+  checkpoints = Checkpoints(tmp_path)
+  checkpoints.save(1, _state(1), 1.0)
+  usage = collections.namedtuple("usage", ["free"])
+  monkeypatch.setattr(
+    checkpointing.shutil, "disk_usage", lambda _: usage(1024**2)
+  )
+  with pytest.raises(UserError, match=r"1\.0 MiB free, .* needs 1\.0"):
+    checkpoints.save(2, _state(2), 1.0)
+  monkeypatch.undo()
+  checkpoints.close()
+  assert _resume(tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("error", [None, UserError, KeyboardInterrupt])
+def test_however_a_run_stops_its_last_save_is_finished(tmp_path, error):
+  checkpoints = Checkpoints(tmp_path)
+  try:
+    with checkpoints:
+      checkpoints.save(1, _state(1), 1.0)
+      if error:
+        raise error("stop")
+  except (UserError, KeyboardInterrupt):
+    assert error
+  manifest.verify(tmp_path / "1")
+
+
+def test_what_a_killed_save_left_is_removed(tmp_path):
+  _save_all(tmp_path, [1.0, 1.0])
+  left = tmp_path / "3.orbax-checkpoint-tmp"
+  shutil.copytree(tmp_path / "2", left)
+  _save_all(tmp_path, [1.0], first=3)
+  assert _kept(tmp_path) == {2, 3}
+  left = tmp_path / "9.orbax-checkpoint-tmp"
+  shutil.copytree(tmp_path / "2", left)
+  _save_all(tmp_path, [1.0], first=4)
+  assert not left.exists()

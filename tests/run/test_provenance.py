@@ -1,11 +1,19 @@
 """The command that a result records."""
 
+import datetime
 import sys
 import types
 
 import pytest
 
 from comen_jax.run import provenance
+
+
+def test_the_date_is_recorded_in_utc():
+  before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+  found = datetime.datetime.fromisoformat(provenance.collect()["date"])
+  assert found.utcoffset() == datetime.timedelta(0)
+  assert before <= found <= datetime.datetime.now(datetime.UTC)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from comen_jax.errors import BusyError, UserError
-from comen_jax.run.workdir import Workdir
+from comen_jax.run.workdir import Workdir, check_config
 
 CONFIG = {
   "method": "comen",
@@ -157,13 +158,61 @@ def test_no_drafts_are_left(tmp_path):
   assert names == {"config.json", "metrics.jsonl", "result.json"}
 
 
+@pytest.mark.parametrize(
+  "left", ["checkpoints/3", "metrics.jsonl", "result.json"]
+)
+def test_a_run_without_its_config_is_refused(tmp_path, left):
+  # Another seed would silently go on from it: a false record.
+  _run(tmp_path, 2)
+  (tmp_path / "metrics.jsonl").unlink()
+  (tmp_path / left).mkdir(parents=True)
+  (tmp_path / "config.json").unlink()
+  with pytest.raises(UserError, match=r"config\.json back, or") as error:
+    Workdir(str(tmp_path), _changed(seed=1), DATA)
+  assert str(tmp_path / left) in str(error.value)
+  assert "\n" not in str(error.value)
+  assert not (tmp_path / "config.json").exists()
+
+
+def test_a_folder_that_was_left_before_its_first_checkpoint_is_used(tmp_path):
+  (tmp_path / "checkpoints").mkdir()
+  (tmp_path / "log.txt").write_text("of a worker")
+  Workdir(str(tmp_path), CONFIG, DATA)
+  assert (tmp_path / "config.json").exists()
+
+
+def test_a_damaged_config_is_one_line_that_does_not_say_remove_it(tmp_path):
+  _run(tmp_path, 2)
+  (tmp_path / "config.json").write_text("{")
+  for use in (
+    lambda: Workdir(str(tmp_path), CONFIG, DATA),
+    lambda: check_config(tmp_path, CONFIG),
+  ):
+    with pytest.raises(UserError, match=r"config\.json is damaged: put back"):
+      use()
+
+
+def _events(place):
+  """Reads TFRecords: length, its checksum, an event, its checksum."""
+  data, found = place.read_bytes(), []
+  while data:
+    end = 12 + int.from_bytes(data[:8], "little")
+    found.append(Event.FromString(data[12:end]))
+    data = data[end + 4 :]
+  return found
+
+
 def test_tensorboard_events_are_written_only_when_asked_for(tmp_path):
   run = Workdir(str(tmp_path), CONFIG, DATA)
   run.resume(0, 0, tensorboard=True)
   run.log(_records(1)[0])
   run.close()
   (events,) = tmp_path.glob("events.out.tfevents.*")
-  assert b"warmup/loss" in events.read_bytes()
+  found = _events(events)
+  assert found[0].file_version == "brain.Event:2"
+  # A resumed run hides what it is about to write again.
+  assert (found[1].step, found[1].session_log.status) == (1, SessionLog.START)
+  assert [v.tag for e in found for v in e.summary.value] == ["warmup/loss"]
   _run(tmp_path / "silent", 1)
   assert not list((tmp_path / "silent").glob("events*"))
 

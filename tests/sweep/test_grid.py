@@ -126,6 +126,14 @@ BAD = {
   "methods": ("comon", "methods=comon.*comen"),
   "num_domains": ("3,", "num_domains"),
 }
+NO_DATA = {
+  "seeds": (
+    "0,99999999999999999999",
+    "seed=9{20}: .*4294967295",
+  ),
+  "methods": ("comon", "methods=comon"),
+  "num_domains": ("0,3", "num_domains=0: give .* 1 to 1000"),
+}
 
 
 @pytest.mark.parametrize("flag", BAD)
@@ -133,6 +141,15 @@ def test_bad_flag_is_one_line_that_names_it(flag, config, dataset):
   value, text = BAD[flag]
   with pytest.raises(UserError, match=text) as caught:
     grid.make(config, dataset, **{flag: value})
+  assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("flag", NO_DATA)
+def test_bad_flag_is_found_before_data_are_read(flag, config):
+  value, text = NO_DATA[flag]
+  flags = {"seeds": "0", "methods": "comen", "num_domains": "", flag: value}
+  with pytest.raises(UserError, match=text) as caught:
+    grid.check(config, **flags)
   assert "\n" not in str(caught.value)
 
 
@@ -146,12 +163,10 @@ def test_bad_shard_names_the_way_out(shard):
   ("key", "value", "flag"),
   [("target", "a", "--targets"), ("seed", 1, "--seeds")],
 )
-def test_what_the_sweep_sets_cannot_be_set_beside_it(
-  key, value, flag, config, dataset
-):
+def test_what_the_sweep_sets_cannot_be_set_beside_it(key, value, flag, config):
   config[key] = value
   with pytest.raises(UserError, match=flag):
-    grid.make(config, dataset)
+    grid.check(config, "0", "comen", "")
 
 
 def test_a_method_without_a_variant_has_a_row_of_its_own(

@@ -15,7 +15,7 @@ import time
 import pytest
 from conftest import ROOT, load_config
 
-from comen_jax.errors import UserError
+from comen_jax.errors import STOPPED, UserError
 from comen_jax.sweep import grid, jobs, shares
 from comen_jax.sweep.ledger import Ledger
 from comen_jax.sweep.shares import Share
@@ -220,6 +220,26 @@ def test_two_jobs_give_the_results_of_one(tiny_digits_dg, tmp_path):
   assert "train epoch 1/1" in (run / "log.txt").read_text()
   origin = json.loads((run / "result.json").read_text())["provenance"]
   assert origin["command"].startswith("python -m comen_jax.sweep --config")
+
+
+@pytest.mark.slow
+@needs_cores
+def test_sigterm_goes_on_to_the_workers_which_save(tiny_digits_dg, tmp_path):
+  finish(start(tmp_path / "never", tiny_digits_dg, 2, epochs=3))
+  once = tmp_path / "once"
+  process = start(once, tiny_digits_dg, 2, epochs=3)
+  assert any("epoch 1/3" in line for line in process.stdout)
+  begin = time.monotonic()
+  process.terminate()
+  _, err = process.communicate(timeout=60)
+  assert time.monotonic() - begin < 30
+  assert process.returncode == STOPPED, err
+  assert err == "stopped by SIGTERM; the same command resumes the sweep\n"
+  logs = [path.read_text() for path in once.glob("runs/*/log.txt")]
+  assert len(logs) == 2
+  assert all("stopped by SIGTERM after step" in text for text in logs), logs
+  finish(start(once, tiny_digits_dg, 2, epochs=3))
+  assert measured(once) == measured(tmp_path / "never")
 
 
 @pytest.mark.slow

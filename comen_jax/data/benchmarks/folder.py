@@ -8,6 +8,11 @@ and perhaps root/val/<class>/*. Then train is the only source, whatever domains
 it mixes, and test is the target.
 """
 
+import os
+import pathlib
+import re
+from collections.abc import Container
+
 from comen_jax.data.dataset import TRAIN, VAL
 from comen_jax.data.ingest.archive import Archive
 from comen_jax.data.ingest.contents import Contents, Entry
@@ -16,6 +21,25 @@ from comen_jax.errors import UserError
 
 LAYOUT = "<domain>/<class>/<image> or {train,test}/<class>/<image>"
 _COMPOUND = {"train": "train", "val": "train", "test": "test"}
+_MOST_LETTERS = 40  # Names of runs begin with it, and file names have limits.
+
+
+def name_of(data_dir: str, taken: Container[str]) -> str:
+  """Names a user's data set after its folder or zip.
+
+  What is no letter, digit, dot, hyphen or underscore becomes an underscore, so
+  that the name can be part of a file name.
+
+  Args:
+    data_dir: path of the folder or zip.
+    taken: names of other data sets; results must not be taken for theirs.
+  """
+  path = pathlib.Path(os.path.abspath(os.path.expanduser(data_dir)))
+  text = path.stem if path.suffix.lower() == ".zip" else path.name
+  name = re.sub(r"[^\w.-]+", "_", text)[:_MOST_LETTERS].strip("._-")
+  if not name:
+    return "folder"
+  return f"{name}_folder" if name.lower() in taken else name
 
 
 def scan(source: Archive) -> Contents:

@@ -16,7 +16,7 @@ from comen_jax import prototypes
 from comen_jax.errors import UserError
 from comen_jax.methods import deepall
 from comen_jax.methods.base import Method, Stage, Task, split_epochs
-from comen_jax.methods.comen import prepare
+from comen_jax.methods.comen import discovery, prepare
 from comen_jax.methods.comen.diagnosis import diagnose
 from comen_jax.methods.comen.losses import (
   Memory,
@@ -29,15 +29,29 @@ from comen_jax.nn.protogr import ProtoGR, affinity
 from comen_jax.nn.style import DomainPredictor
 from comen_jax.train_state import TrainState
 
-__all__ = ["Options", "create"]
+__all__ = ["Options", "check", "check_images", "create"]
 
 _PREDICTOR = f"backbone/{prepare.PREDICTOR}"
 _PROTOGR = "protogr"  # Nothing trains it before encode, weight decay neither.
 
 
+def check_images(
+  options: Options, norm: str, num_domains: int, images: int
+) -> None:
+  """Raises UserError if there are too few images to discover domains in.
+
+  Args:
+    options: settings of COMEN.
+    norm: normalisation of the backbone.
+    num_domains: number of latent domains M.
+    images: number of source images for training.
+  """
+  if norm == "sdnorm":
+    discovery.portion_size(options.portion, images, num_domains)
+
+
 def create(task: Task, options: Options) -> Method:
   """Makes COMEN. A norm other than "sdnorm" switches discovery off."""
-  check(options)
   if options.true_domains and task.num_domains != task.num_sources:
     raise UserError(
       f"num_domains={task.num_domains}: comen.true_domains needs the number of"
@@ -148,11 +162,6 @@ def _stages_without_sdnorm(
 
 def _epochs(task: Task) -> tuple[int, int, int]:
   """Epochs of warm-up, discover and encode."""
-  if len(task.stage_shares) != 3:
-    raise UserError(
-      f"stage_shares={task.stage_shares}: COMEN has three stages; give three"
-      " shares (warm-up, discover, encode) that sum to 1"
-    )
   warmup, discover, encode = split_epochs(task.epochs, task.stage_shares)
   return warmup, discover, encode
 

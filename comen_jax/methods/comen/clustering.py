@@ -9,7 +9,8 @@ import warnings
 import jax
 import numpy as np
 import threadpoolctl
-from jax.experimental import multihost_utils
+
+from comen_jax.process import agreement
 
 _COMPONENTS = 8  # A full covariance of all 2C dimensions would overfit.
 
@@ -43,9 +44,7 @@ def cluster(
       warnings.simplefilter("ignore", ConvergenceWarning)
       model = _CLUSTERINGS[method](num_domains, seed, style[portion].shape)
       labels = model.fit(style[portion]).predict(style)
-  if jax.process_count() > 1:
-    labels = multihost_utils.broadcast_one_to_all(labels.astype(np.int32))
-  return np.asarray(labels, np.int32)
+  return np.asarray(agreement.same(labels.astype(np.int32)))
 
 
 def _kmeans(num_domains: int, seed: int, shape: tuple[int, int]):

@@ -19,6 +19,7 @@ from comen_jax.losses import cross_entropy
 from comen_jax.methods.comen import clustering
 from comen_jax.metrics import probabilities
 from comen_jax.nn.style import DomainPredictor
+from comen_jax.process import agreement
 from comen_jax.steps import FeatureStep
 from comen_jax.train_state import TrainState
 
@@ -70,6 +71,27 @@ class Pretrained(NamedTuple):
   warnings: tuple[str, ...]
 
 
+def portion_size(portion: float, images: int, num_domains: int) -> int:
+  """Returns how many of the images are clustered.
+
+  Args:
+    portion: share of the images that is clustered.
+    images: number of source images for training.
+    num_domains: number of clusters M.
+
+  Raises:
+    UserError: there are fewer images than clusters.
+  """
+  count = round(portion * images)
+  if count < num_domains:
+    raise UserError(
+      f"num_domains={num_domains} is more than the {count} images that"
+      f" comen.portion={portion} takes of {images}: lower num_domains or raise"
+      " comen.portion"
+    )
+  return count
+
+
 def pretrain_predictor(
   state: TrainState,
   sources: Sources,
@@ -92,14 +114,9 @@ def pretrain_predictor(
   draw_key, style_key, view_key, fit_key = jax.random.split(key, 4)
   seed = int(jax.random.randint(draw_key, (), 0, 2**31 - 1))
   rng = np.random.default_rng(seed)
-  available = len(sources.train_rows)
-  count = round(how.portion * available)
-  if count < predictor.num_domains:
-    raise UserError(
-      f"num_domains={predictor.num_domains} is more than the {count} images"
-      f" that comen.portion={how.portion} takes of {available}: lower"
-      " num_domains or raise comen.portion"
-    )
+  count = portion_size(
+    how.portion, len(sources.train_rows), predictor.num_domains
+  )
   rows = sources.rows
   portion = rng.choice(
     np.flatnonzero(np.isin(rows, sources.train_rows)), count, replace=False
@@ -241,4 +258,4 @@ def _fit(
     keys = jax.random.split(batch_key, how.num_steps)
     return jax.lax.scan(step, (params, tx.init(params)), keys)[0][0]
 
-  return jax.device_get(run(params))
+  return agreement.same(jax.device_get(run(params)))

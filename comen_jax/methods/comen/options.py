@@ -77,8 +77,11 @@ class Options(NamedTuple):
   true_domains: bool = False
 
 
-def check(options: Options) -> None:
-  """Raises UserError at a value that cannot be right."""
+def check(options: Options, stage_shares: tuple[float, ...]) -> None:
+  """Raises UserError at a name or a number of shares that cannot be right.
+
+  `ranges.py` has the ranges of the numbers.
+  """
   choices = {
     "clustering": clustering.CLUSTERINGS,
     "prototype_form": FORMS,
@@ -90,11 +93,8 @@ def check(options: Options) -> None:
         f"comen.{name}={getattr(options, name)!r}: choose one of"
         f" {', '.join(known)}"
       )
-  if options.pretrain_views < 1:
+  if len(stage_shares) != 3:
     raise UserError(
-      f"comen.pretrain_views={options.pretrain_views}: give 1 or more"
-    )
-  if not 0 < options.portion <= 1:
-    raise UserError(
-      f"comen.portion={options.portion}: give a share above 0 and at most 1"
+      f"stage_shares={stage_shares}: COMEN has three stages; give three shares"
+      " (warm-up, discover, encode) that sum to 1"
     )

@@ -8,10 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from comen_jax.files import read_jsonl
+from comen_jax.errors import UserError
+from comen_jax.files import numbered_jsonl
+from comen_jax.report.damage import Tell, warn
 from comen_jax.report.plots.theme import Theme
 
 _TARGET = "target (not used for selection)"
+_DRAWN = ("loss", "loss_cls", "val_accuracy", "target_accuracy")
 
 
 class Series(NamedTuple):
@@ -26,9 +29,32 @@ class Series(NamedTuple):
   values: np.ndarray
 
 
-def read(path: pathlib.Path) -> list[dict[str, Any]]:
-  """Reads the epochs of a metrics.jsonl."""
-  return [r for r in read_jsonl(path) if r["kind"] == "epoch"]
+def read(path: pathlib.Path, tell: Tell = warn) -> list[dict[str, Any]]:
+  """Reads the epochs of a metrics.jsonl.
+
+  Returns none, after a line about it, if the file is damaged.
+  """
+  try:
+    found = numbered_jsonl(path)
+    epochs = [(n, r) for n, r in found if r.get("kind") == "epoch"]
+    for number, record in epochs:
+      _check(record, f"{path}:{number}")
+  except (UserError, OSError) as e:
+    reason = e if isinstance(e, UserError) else f"{path}: {e.strerror}"
+    tell(f"{reason}; its training curves are left out")
+    return []
+  return [record for _, record in epochs]
+
+
+def _check(record: dict[str, Any], where: str) -> None:
+  """Raises UserError if the record of an epoch is none."""
+  whole = (
+    isinstance(record.get("stage"), str)
+    and isinstance(record.get("epoch"), int)
+    and all(isinstance(record.get(k, 0), float | int) for k in _DRAWN)
+  )
+  if not whole:
+    raise UserError(f"{where} is not the record of an epoch: remove the line")
 
 
 def series(runs: list[list[dict[str, Any]]], name: str) -> Series:
@@ -63,32 +89,51 @@ class Runs(NamedTuple):
   seeds: list[list[dict[str, Any]]]
 
 
-def figure(methods: list[Runs], theme: Theme) -> Figure:
-  """Draws loss on the left and accuracy on the right."""
-  whole = theme.figure(3.7)
-  left, right = whole.subplots(1, 2)
+def loss(methods: list[Runs], theme: Theme) -> Figure:
+  """Draws the training loss."""
+  whole, axes = _axes(methods, "training loss", theme)
   for title, index, runs in methods:
     colour = theme.methods[index]
-    _line(left, series(runs, "loss"), colour, "-", title)
-    _line(left, series(runs, "loss_cls"), colour, ":",
+    _line(axes, series(runs, "loss"), colour, "-", title)
+    _line(axes, series(runs, "loss_cls"), colour, ":",
           f"{title}, cross-entropy alone")  # fmt: skip
-    _line(right, series(runs, "val_accuracy"), colour, "-",
+  axes.set_ylim(0, None)
+  _legend(whole, axes)
+  return whole
+
+
+def accuracy(methods: list[Runs], theme: Theme) -> Figure:
+  """Draws the accuracy on source validation and on the target."""
+  whole, axes = _axes(methods, "accuracy, per cent", theme)
+  for title, index, runs in methods:
+    colour = theme.methods[index]
+    _line(axes, series(runs, "val_accuracy"), colour, "-",
           f"{title}, source validation", scale=100)  # fmt: skip
-    _line(right, series(runs, "target_accuracy"), colour, "--",
+    _line(axes, series(runs, "target_accuracy"), colour, "--",
           f"{title}, {_TARGET}", scale=100)  # fmt: skip
-  left.set(xlabel="epoch", ylim=(0, None))
-  left.set_title("training loss", pad=16)
-  right.set(xlabel="epoch")
-  right.set_title("accuracy, per cent", pad=16)
+  _legend(whole, axes)
+  return whole
+
+
+def _axes(methods: list[Runs], title: str, theme: Theme) -> tuple[Figure, Axes]:
+  whole = theme.figure(3.5)
+  axes = whole.add_subplot()
+  axes.set(xlabel="epoch")
+  axes.set_title(title, pad=16)
   # The stages are those of the method that has most.
   spans = max((stages(runs.seeds[0]) for runs in methods), key=len)
-  for axes in (left, right):
-    _shade(axes, spans, theme)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(axis="y", linewidth=0.5)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=8.5)
-  return whole
+  _shade(axes, spans, theme)
+  axes.spines[["top", "right"]].set_visible(False)
+  axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+  axes.grid(axis="y", linewidth=0.5)
+  return whole, axes
+
+
+def _legend(whole: Figure, axes: Axes) -> None:
+  lines, names = axes.get_legend_handles_labels()
+  if lines:
+    # Outside of the axes, so that it takes no room from their labels.
+    whole.legend(lines, names, loc="outside lower center", fontsize=8)
 
 
 def _line(

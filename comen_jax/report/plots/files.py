@@ -1,4 +1,4 @@
-"""Writes a figure as two PNG files, light and dark, if they are out of date.
+"""Writes a figure's panels as PNG files, light and dark, if out of date.
 
 Each file holds the hash of the data and code that it was drawn from. A figure
 is drawn again if that hash changes, whatever the dates of the files.
@@ -8,7 +8,8 @@ import hashlib
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 
 import matplotlib
 import numpy as np
@@ -18,42 +19,47 @@ from PIL import Image, PngImagePlugin
 
 from comen_jax.files import draft
 from comen_jax.report import palette
-from comen_jax.report.document import Picture
+from comen_jax.report.document import Panel, Picture
 from comen_jax.report.plots.theme import DARK, DPI, LIGHT, Theme
 from comen_jax.run import figures
 
 _KEY = "comen_jax"  # Name of the PNG's text field with the hash.
+
+Make = Callable[[Theme], Figure]
 
 
 def picture(
   stem: pathlib.Path,
   caption: str,
   sources: Iterable[pathlib.Path],
-  make: Callable[[Theme], Figure],
+  panels: Mapping[str, Make],
   labels: tuple[str, ...] = (),
 ) -> Picture:
-  """Draws a figure if its files are missing or out of date.
+  """Draws the panels of a figure whose files are missing or out of date.
 
   Args:
-    stem: path of the files, `<stem>.png` and `<stem>-dark.png`.
+    stem: path of the files, `<stem>-<name>.png` and `<stem>-<name>-dark.png`.
     caption: caption of the figure.
     sources: files that the figure shows.
-    make: function that draws it; called only if needed.
-    labels: other text that `make` prints.
+    panels: functions that draw the panels, by name; called only if needed.
+    labels: other text and values that the panels show.
   """
   key = _key(sources, labels)
-  light = stem.with_name(f"{stem.name}.png")
-  dark = stem.with_name(f"{stem.name}-dark.png")
-  files = ((LIGHT, light), (DARK, dark))
-  stale = [(theme, path) for theme, path in files if _key_of(path) != key]
   start = time.monotonic()
-  for theme, path in stale:
-    with matplotlib.rc_context(theme.rc):
-      _save(make(theme), path, key)
-  if stale:
+  drawn, is_stale = [], False
+  for name, make in panels.items():
+    light = stem.with_name(f"{stem.name}-{slug(name)}.png")
+    dark = light.with_name(f"{light.stem}-dark.png")
+    drawn.append(Panel(light, dark))
+    for theme, path in ((LIGHT, light), (DARK, dark)):
+      if _key_of(path) != key:
+        is_stale = True
+        with matplotlib.rc_context(theme.rc):
+          _save(make(theme), path, key)
+  if is_stale:
     seconds = time.monotonic() - start
     print(f"drew {stem.name} in {seconds:.1f} s", flush=True)
-  return Picture(light, caption, dark)
+  return Picture(tuple(drawn), caption)
 
 
 def slug(*names: str) -> str:
@@ -86,7 +92,10 @@ def _key_of(path: pathlib.Path) -> str | None:
 
 def _save(figure: Figure, path: pathlib.Path, key: str) -> None:
   canvas = FigureCanvasAgg(figure)
-  canvas.draw()
+  with warnings.catch_warnings():
+    # A class may be named in letters that the font lacks; it shows boxes.
+    warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+    canvas.draw()
   image = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
   # 256 colours take a third of the bytes; even photographs look the same.
   image = image.quantize(256, dither=Image.Dither.NONE)

@@ -7,17 +7,17 @@ from comen_jax.report.document import Cell
 from comen_jax.report.plots.theme import WIDTH, Theme
 from comen_jax.run import figures
 
-_COLUMNS = 12
+_COLUMNS = 6
 
 
-def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
-  """Draws a block of images per latent domain."""
-  num_domains, count = arrays["thumbnail_probs"].shape
-  lines = -(-count // _COLUMNS)
-  whole = theme.figure(num_domains * (lines * WIDTH / _COLUMNS + 0.25))
-  for m in range(num_domains):
-    axes = whole.add_subplot(num_domains, 1, m + 1)
-    figures.draw_latent_domain(axes, arrays, m, _COLUMNS)
+def figure(arrays: dict[str, np.ndarray], m: int, theme: Theme) -> Figure:
+  """Draws the images of latent domain m."""
+  lines = -(-arrays["thumbnail_probs"].shape[1] // _COLUMNS)
+  whole = theme.figure(lines * WIDTH / _COLUMNS + 0.4)
+  axes = whole.add_subplot()
+  figures.draw_latent_domain(axes, arrays, m, _COLUMNS)
+  # Names of many domains do not fit in a line.
+  axes.set_title(axes.get_title("left").replace(": ", "\n", 1), loc="left")
   return whole
 
 
@@ -29,8 +29,7 @@ def contingency(arrays: dict[str, np.ndarray]) -> tuple[tuple[Cell, ...], ...]:
       Cell(f"latent domain {m}"),
       Cell(f"{counts.sum():,}", numeric=True),
       *(
-        # The target is not a source, so it has no training images.
-        Cell(numeric=True)
+        Cell("held out", muted=True, numeric=True)
         if n == target
         else Cell(
           f"{count:,}", bold=bool(0 < count == max(counts)), numeric=True

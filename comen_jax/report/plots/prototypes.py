@@ -11,24 +11,29 @@ from comen_jax.report.plots.theme import Theme
 _MAX_NAMED = 20  # Names of more blocks would overlap.
 
 
-def figure(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
-  """Draws the same matrix ordered by latent domain and by class."""
-  num_domains, num_classes = arrays["prototypes_seen"].shape
-  by_domain, by_class = orders(num_domains, num_classes)
-  domain_names = [f"domain {m}" for m in range(num_domains)]
-  named = num_classes <= _MAX_NAMED
-  longest = max(map(len, arrays["class_names"])) if named else 0
-  whole = theme.figure(4.3 + 0.04 * longest)
-  panels = whole.subplots(1, 2)
-  for axes, order, names in zip(
-    panels, (by_domain, by_class), (domain_names, arrays["class_names"])
-  ):
-    image = _draw(axes, ordered(arrays, order), names, theme)
-  panels[0].set_title("ordered by latent domain")
-  panels[1].set_title("ordered by class")
+def by_domain(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
+  """Draws the matrix ordered by latent domain."""
+  order, _ = orders(*arrays["prototypes_seen"].shape)
+  names = [f"domain {m}" for m in range(len(arrays["prototypes_seen"]))]
+  return _figure(arrays, order, "ordered by latent domain", names, theme)
+
+
+def by_class(arrays: dict[str, np.ndarray], theme: Theme) -> Figure:
+  """Draws the matrix ordered by class."""
+  _, order = orders(*arrays["prototypes_seen"].shape)
+  names = arrays["class_names"]
+  return _figure(arrays, order, "ordered by class", names, theme)
+
+
+def _figure(arrays, order: np.ndarray, title: str, names, theme: Theme):
+  longest = max(map(len, names)) if len(names) <= _MAX_NAMED else 0
+  whole = theme.figure(4.35 + 0.04 * longest)
+  axes = whole.add_subplot()
+  image = _draw(axes, ordered(arrays, order), names, theme)
+  axes.set_title(title)
   whole.colorbar(
-    image, ax=list(panels), location="bottom", aspect=50, fraction=0.04,
-    extend="min", label="affinity (arrow: below the threshold, so no edge)",
+    image, ax=axes, location="bottom", aspect=40, fraction=0.04, extend="min",
+    label="affinity (arrow: below threshold, no edge)",
   )  # fmt: skip
   return whole
 
@@ -82,6 +87,10 @@ def _draw(
     centres = np.arange(len(block_names)) * size + (size - 1) / 2
     wide = sum(map(len, block_names)) > 30
     axes.set_xticks(centres, block_names, rotation=90 if wide else 0)
-    axes.set_yticks(centres, block_names)
+    # Upright, long names would take the room of the matrix.
+    axes.set_yticks(
+      centres, block_names, rotation=90 if len(block_names) < 5 else 0,
+      va="center",
+    )  # fmt: skip
     axes.tick_params(length=0)
   return image

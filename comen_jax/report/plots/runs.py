@@ -1,8 +1,9 @@
 """Chooses the runs to draw: DeepAll beside COMEN, per data set and target."""
 
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from comen_jax.report.damage import Tell, warn
 from comen_jax.report.grouping import (
   Comparison,
   by_dataset,
@@ -10,10 +11,20 @@ from comen_jax.report.grouping import (
   data_title,
   targets_of,
 )
+from comen_jax.report.plots import arrays as reading
+from comen_jax.report.plots import curves
+from comen_jax.report.plots.arrays import Arrays
 from comen_jax.report.records import Record, setting_of
 from comen_jax.variants import VARIANTS
 
 _PAIR = ("deepall", "comen")
+
+
+class Log(NamedTuple):
+  """The metrics.jsonl of a run: its path, and its epochs' records."""
+
+  path: pathlib.Path
+  epochs: list[dict[str, Any]]
 
 
 class Method(NamedTuple):
@@ -23,9 +34,10 @@ class Method(NamedTuple):
     title: name of the row, as in the tables.
     colour: index of `Theme.methods`; always 0 for DeepAll, 1 for COMEN.
     num_domains: M, 0 for a method without latent domains.
-    seed: lowest seed that has an analysis.npz, -1 if none has.
-    analysis: analysis.npz of that seed, or None.
-    logs: metrics.jsonl of every seed that has one, in order of seeds.
+    seed: lowest seed that has a whole analysis.npz, -1 if none has.
+    analysis: path of that analysis.npz, or None.
+    arrays: its arrays.
+    logs: log of every seed that has one, in order of seeds.
   """
 
   title: str
@@ -33,7 +45,8 @@ class Method(NamedTuple):
   num_domains: int
   seed: int
   analysis: pathlib.Path | None
-  logs: tuple[pathlib.Path, ...]
+  arrays: Arrays
+  logs: tuple[Log, ...]
 
 
 class Task(NamedTuple):
@@ -53,10 +66,14 @@ class Task(NamedTuple):
   methods: tuple[Method, ...]
 
 
-def tasks(records: list[Record]) -> tuple[Task, ...]:
+def tasks(records: list[Record], tell: Tell = warn) -> tuple[Task, ...]:
   """Returns the tasks in the order of tables, of the runs that have a folder.
 
   If neither DeepAll nor COMEN was run, the first two other rows are drawn.
+
+  Args:
+    records: finished runs.
+    tell: is told of each file that is damaged; others are drawn.
   """
   found = []
   for dataset, own in by_dataset(records).items():
@@ -67,7 +84,7 @@ def tasks(records: list[Record]) -> tuple[Task, ...]:
         if len(several) == 1:
           name = data_title(dataset)
         title = f"{name}, target {target}"
-        found.append(Task(dataset, target, title, _methods(runs)))
+        found.append(Task(dataset, target, title, _methods(runs, tell)))
   return tuple(found)
 
 
@@ -93,7 +110,7 @@ def _most_runs(
   return max(reversed(found), key=lambda one: len(one[1]))
 
 
-def _methods(records: list[Record]) -> tuple[Method, ...]:
+def _methods(records: list[Record], tell: Tell) -> tuple[Method, ...]:
   by_row: dict[str, list[Record]] = {}
   for record in records:
     by_row.setdefault(record.row, []).append(record)
@@ -102,25 +119,49 @@ def _methods(records: list[Record]) -> tuple[Method, ...]:
     pair = ("deepall_bn", "comen")  # Also DeepAll, with BatchNorm.
   shown = [row for row in pair if row in by_row] or list(by_row)[:2]
   colours = [pair.index(r) if r in pair else n for n, r in enumerate(shown)]
-  return tuple(_method(r, c, by_row[r]) for r, c in zip(shown, colours))
+  return tuple(_method(r, c, by_row[r], tell) for r, c in zip(shown, colours))
 
 
-def _method(row: str, colour: int, records: list[Record]) -> Method:
+def _method(row: str, colour: int, records: list[Record], tell: Tell) -> Method:
   num_domains = _one_size(records)
   runs = sorted(
     (r for r in records if setting_of(r).num_domains == num_domains),
     key=lambda r: r.measured["seed"],
   )
-  analysed = [r for r in runs if (r.folder / "analysis.npz").exists()]
+  seed, analysis, arrays = _first_analysis(runs, tell)
   logs = [r.folder / "metrics.jsonl" for r in runs]
+  read = [Log(p, curves.read(p, tell)) for p in logs if p.exists()]
   return Method(
     VARIANTS[row].title if row in VARIANTS else row,
     colour,
     num_domains,
-    analysed[0].measured["seed"] if analysed else -1,
-    analysed[0].folder / "analysis.npz" if analysed else None,
-    tuple(log for log in logs if log.exists()),
+    seed,
+    analysis,
+    arrays,
+    tuple(log for log in read if log.epochs),
   )
+
+
+def _first_analysis(
+  runs: list[Record], tell: Tell
+) -> tuple[int, pathlib.Path | None, Arrays]:
+  """Returns seed, path and arrays of the first analysis.npz that is whole."""
+  for record in runs:
+    path = record.folder / "analysis.npz"
+    if path.exists() and (arrays := reading.read(path, tell)):
+      _drop_other_count(record, arrays)
+      return record.measured["seed"], path, arrays
+  return -1, None, {}
+
+
+def _drop_other_count(record: Record, arrays: Arrays) -> None:
+  """Removes a count of latent domains that is not the one in the record.
+
+  Older files counted the training images alone, by the chosen network.
+  """
+  sizes, counts = record.measured.get("domain_sizes"), arrays.get("contingency")
+  if sizes and counts is not None and counts.sum(axis=1).tolist() != sizes:
+    del arrays["contingency"]
 
 
 def _one_size(records: list[Record]) -> int:

@@ -1,8 +1,9 @@
 """Renders a report as one web page, with style and figures inside it.
 
 The page is light or dark, as the reader's system is. It never scrolls sideways:
-a table or figure that is too wide scrolls in its own box. A click enlarges a
-figure (with a checkbox and CSS, since browsers do not follow links to embedded
+a table that is too wide scrolls in its own box, and the panels of a figure
+stand below each other where there is no room side by side. A click enlarges a
+panel (with a checkbox and CSS, since browsers do not follow links to embedded
 data).
 """
 
@@ -10,12 +11,15 @@ import base64
 import html
 import pathlib
 import re
+import urllib.parse
 
 from PIL import Image
 
 from comen_jax.report.document import (
   Cell,
   Document,
+  Headline,
+  Panel,
   Picture,
   Section,
   Table,
@@ -43,7 +47,9 @@ def render(document: Document) -> str:
       "<body>",
       "<header>",
       f"<h1>{_text(document.title)}</h1>",
+      *map(_headline, document.headlines),
       *_paragraphs(document.lead),
+      *_files(document.files),
       "</header>",
       *_contents(titles, anchors),
       "<main>",
@@ -53,6 +59,30 @@ def render(document: Document) -> str:
       "</html>\n",
     ]
   )
+
+
+def _headline(headline: Headline) -> str:
+  return "\n".join(
+    [
+      '<div class="headline">',
+      f"<h2>{_text(headline.about)}</h2>",
+      *_paragraphs(headline.lines),
+      "</div>",
+    ]
+  )
+
+
+def _files(names: tuple[str, ...]) -> list[str]:
+  if not names:
+    return []
+  links = " and ".join(_link(_text(name), name) for name in names)
+  return [f"<p>The same report as a file: {links}.</p>"]
+
+
+def _link(text: str, place: str) -> str:
+  # "./": a path may hold a colon, and must not be read as a scheme.
+  address = html.escape(f"./{urllib.parse.quote(place)}", quote=True)
+  return f'<a href="{address}">{text}</a>'
 
 
 def _contents(titles: list[str], anchors: list[str]) -> list[str]:
@@ -110,9 +140,14 @@ def _row(row: tuple[Cell, ...], columns: int) -> str:
       f'<tr class="group"><th scope="rowgroup" colspan="{columns}">'
       f"<span>{_text(first.text)}</span></th></tr>"
     )
-  name = f'<th scope="row"{_look(first)}>{_text(first.text)}</th>'
-  cells = (f"<td{_look(cell)}>{_text(cell.text)}</td>" for cell in others)
+  name = f'<th scope="row"{_look(first)}>{_content(first)}</th>'
+  cells = (f"<td{_look(cell)}>{_content(cell)}</td>" for cell in others)
   return f"<tr>{name}{''.join(cells)}</tr>"
+
+
+def _content(cell: Cell) -> str:
+  text = _text(cell.text)
+  return _link(text, cell.link) if cell.link else text
 
 
 def _columns(table: Table) -> range:
@@ -135,28 +170,40 @@ def _classes(**flags: bool) -> str:
 
 
 def _picture(picture: Picture) -> str:
-  alt = html.escape(picture.caption, quote=True)
-  dark = (
-    '<source media="screen and (prefers-color-scheme: dark)"'
-    f' srcset="{_data(picture.dark)}">'
-    if picture.dark
-    else ""
-  )
-  width, height = _size(picture.path)
-  light = (
-    f'<img src="{_data(picture.path)}" width="{width}" height="{height}"'
-    f' alt="{alt}">'
-  )
+  count = len(picture.panels)
+  alts = [
+    f"{picture.caption} Panel {n} of {count}." if count > 1 else picture.caption
+    for n in range(1, count + 1)
+  ]
   return "\n".join(
     [
       '<figure class="picture">',
-      '<label title="Click to enlarge, click again to go back">',
-      f'<input type="checkbox" aria-label="Enlarge: {alt}">',
-      f'<span class="scroll"><picture>{dark}{light}</picture></span>',
-      "</label>",
+      '<div class="panels">',
+      *map(_panel, picture.panels, alts),
+      "</div>",
       f"<figcaption>{_text(picture.caption)}</figcaption>",
       "</figure>",
     ]
+  )
+
+
+def _panel(panel: Panel, alt: str) -> str:
+  alt = html.escape(alt, quote=True)
+  dark = (
+    '<source media="screen and (prefers-color-scheme: dark)"'
+    f' srcset="{_data(panel.dark)}">'
+    if panel.dark
+    else ""
+  )
+  width, height = _size(panel.path)
+  light = (
+    f'<img src="{_data(panel.path)}" width="{width}" height="{height}"'
+    f' alt="{alt}">'
+  )
+  return (
+    '<label title="Click to enlarge, click again to go back">'
+    f'<input type="checkbox" aria-label="Enlarge: {alt}">'
+    f'<span class="scroll"><picture>{dark}{light}</picture></span></label>'
   )
 
 

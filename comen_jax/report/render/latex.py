@@ -38,7 +38,9 @@ _SPECIAL = {
 _LAST_LATIN = "\u017f"  # pdfLaTeX has no letters after this one.
 _LONG_WORD = 30  # Longer words, such as hashes, may break across lines.
 _LONG_TEXT = 60  # A column with longer cells is set as paragraphs.
+_LONG_HEADING = 90  # A heading that is longer has lines of its own.
 _PAGE = 40  # Rows of a table that fit on a page.
+_PARAGRAPH = r">{\raggedright\arraybackslash}p{0.7\linewidth}"
 
 
 def render(document: Document, folder: pathlib.Path) -> str:
@@ -47,8 +49,10 @@ def render(document: Document, folder: pathlib.Path) -> str:
     _PREAMBLE,
     rf"\title{{{_escape(document.title)}}}" + "\n" + r"\author{}\date{}",
     r"\begin{document}" + "\n" + r"\maketitle",
-    *map(_escape, document.lead),
   ]
+  for about, lines in document.headlines:
+    blocks.append(rf"\paragraph{{{_escape(about)}}} " + _lines(lines))
+  blocks += map(_escape, document.lead)
   for section in document.sections:
     blocks += _section(section, folder)
   return "\n\n".join([*blocks, r"\end{document}"]) + "\n"
@@ -82,7 +86,8 @@ def _float(table: Table) -> str:
       if lines:
         lines.append(r"\addlinespace")
       text = rf"\emph{{{_escape(row[0].text)}}}"
-      lines.append(rf"\multicolumn{{{width}}}{{l}}{{{text}}} \\")
+      kind = _PARAGRAPH if len(row[0].text) > _LONG_HEADING else "l"
+      lines.append(rf"\multicolumn{{{width}}}{{{kind}}}{{{text}}} \\")
     else:
       lines.append(" & ".join(map(_cell, row)) + r" \\")
   notes = [rf"\par {_escape(note)}" for note in table.notes]
@@ -111,7 +116,7 @@ def _columns(table: Table) -> str:
   for i in range(len(table.header)):
     cells = [row[i] for row in table.rows if len(row) == len(table.header)]
     if any(len(cell.text) > _LONG_TEXT for cell in cells):
-      kinds.append(r">{\raggedright\arraybackslash}p{0.7\linewidth}")
+      kinds.append(_PARAGRAPH)
     else:
       kinds.append("r" if any(cell.numeric for cell in cells) else "l")
   return "".join(kinds)
@@ -138,17 +143,27 @@ def _cell(cell: Cell) -> str:
 
 
 def _picture(picture: Picture, folder: pathlib.Path) -> str:
-  place = pathlib.Path(os.path.relpath(picture.path, folder)).as_posix()
+  paths = (os.path.relpath(panel.path, folder) for panel in picture.panels)
+  places = [pathlib.Path(path).as_posix() for path in paths]
+  lines = -(-len(places) // 2)
+  height = f"{0.8 / lines:.2f}"
   return "\n".join(
     [
       r"\begin{figure}[htbp]",
       r"\centering",
-      r"\includegraphics[width=\linewidth,height=0.8\textheight,"
-      rf"keepaspectratio]{{{place}}}",
+      *(
+        rf"\includegraphics[width=0.49\linewidth,height={height}\textheight,"
+        rf"keepaspectratio]{{{place}}}"
+        for place in places
+      ),
       rf"\caption{{{_escape(picture.caption)}}}",
       r"\end{figure}",
     ]
   )
+
+
+def _lines(texts: Iterable[str]) -> str:
+  return "\\par\n".join(map(_escape, texts))
 
 
 def _escape(text: str) -> str:

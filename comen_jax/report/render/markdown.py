@@ -10,7 +10,10 @@ from comen_jax.report.document import Cell, Document, Picture, Section, Table
 
 def render(document: Document, folder: pathlib.Path) -> str:
   """Returns the text of a file in `folder`; links to figures start there."""
-  blocks = [f"# {_escape(document.title)}", *map(_paragraph, document.lead)]
+  blocks = [f"# {_escape(document.title)}"]
+  for about, lines in document.headlines:
+    blocks += [f"**{_escape(about)}**", "\n".join(map(_item, lines))]
+  blocks += map(_paragraph, document.lead)
   for section in document.sections:
     blocks += _section(section, folder)
   return "\n\n".join(blocks) + "\n"
@@ -46,7 +49,7 @@ def _table(table: Table) -> list[str]:
     f"| {' | '.join(align(text, i) for i, text in enumerate(line))} |"
     for line in lines
   )
-  notes = "\n".join(f"- {_paragraph(note)}" for note in table.notes)
+  notes = "\n".join(map(_item, table.notes))
   return [f"**{_escape(table.caption)}**", text, *([notes] if notes else [])]
 
 
@@ -55,13 +58,20 @@ def _cell(cell: Cell) -> str:
   if not text:
     return ""
   mark = "**" if cell.bold else "*" if cell.muted else ""
-  return f"{mark}{text}{mark}"
+  text = f"{mark}{text}{mark}"
+  return f"[{text}]({urllib.parse.quote(cell.link)})" if cell.link else text
 
 
 def _picture(picture: Picture, folder: pathlib.Path) -> str:
-  place = pathlib.Path(os.path.relpath(picture.path, folder)).as_posix()
   caption = _escape(picture.caption)
-  return f"![{caption}]({urllib.parse.quote(place)})\n\n*{caption}*"
+  paths = (os.path.relpath(panel.path, folder) for panel in picture.panels)
+  places = (pathlib.Path(path).as_posix() for path in paths)
+  images = "\n".join(f"![{caption}]({urllib.parse.quote(p)})" for p in places)
+  return f"{images}\n\n*{caption}*"
+
+
+def _item(text: str) -> str:
+  return f"- {_paragraph(text)}"
 
 
 def _paragraph(text: str) -> str:

@@ -34,8 +34,13 @@ h2 {
 h2 a { color: inherit; text-decoration: none; }
 h2 a:hover { text-decoration: underline; }
 p { margin: 0 0 1rem; max-width: 44rem; }
-header p { color: var(--muted); }
-header p:first-of-type { color: var(--ink); font-size: 1.1rem; }
+header > p { color: var(--muted); }
+.headline {
+  margin: 0 0 1.25rem; padding: .1rem 0 .1rem 1rem;
+  border-left: .25rem solid var(--accent);
+}
+.headline h2 { margin: 0 0 .35rem; padding: 0; border: 0; font-size: 1.1rem; }
+.headline p { margin: 0 0 .35rem; }
 section { margin-top: 3rem; }
 
 nav { margin: 1.5rem 0 0; font-size: .95rem; }
@@ -57,6 +62,9 @@ main { counter-reset: table figure; }
   counter-increment: figure; content: "Figure " counter(figure) ". ";
   color: var(--ink); font-weight: 600;
 }
+/* Panels stand side by side where there is room, else below each other. */
+.panels { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
+.panels label { max-width: 100%; }
 .scroll { display: block; overflow-x: auto; max-width: 100%; }
 /* A shadow at the right edge, hidden at the end of the table. */
 .table .scroll {
@@ -129,8 +137,6 @@ input:checked + .scroll img {
 @media (max-width: 40rem) {
   body { padding-top: 1.5rem; }
   h1 { font-size: 1.5rem; }
-  /* A wide figure scrolls before its text becomes too small to read. */
-  img { max-width: max(100%, 33rem); }
   th, td { padding: .35rem .5rem; }
   tbody th { min-width: 6rem; max-width: 9.5rem; }
 }

@@ -24,6 +24,10 @@ _RUNS_NOTE = (
   "Numbers in brackets are the runs per target, where targets have different"
   " numbers of runs."
 )
+_ONE_SEED_NOTE = (
+  "One seed: no conclusion. A column has a best value in bold only if every row"
+  " has at least two seeds there."
+)
 _ORACLE_NOTE = (
   "The oracle chooses the epoch by the target's own accuracy, which is unknown"
   " in practice: it shows how much a better rule could gain, and is not a"
@@ -120,8 +124,8 @@ def accuracies(
 ) -> list[list[Cell]]:
   """Returns a row of cells per group: its targets, then their average.
 
-  The best value of a column is bold. Groups that use domain labels know more,
-  so they do not count for it.
+  The best value of a column is bold, if every group has at least two seeds
+  there. Groups that use domain labels know more, so they do not count for it.
   """
   columns = []
   for target in (*targets, None):
@@ -132,7 +136,8 @@ def accuracies(
       for p, g in zip(printed, groups)
       if p is not None and not g.setting.domain_labels
     ]
-    best = max(rivals) if len(rivals) > 1 else None
+    single = any(s and s.std is None for s in found)
+    best = max(rivals) if len(rivals) > 1 and not single else None
     columns.append(
       [
         Cell(
@@ -151,6 +156,9 @@ def notes_on(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
   notes = []
   if targets and any("(" in g.count(targets) for g in groups):
     notes.append(_RUNS_NOTE)
+  seeds = [len(g.runs[t]) for g in groups for t in targets if t in g.runs]
+  if len(groups) > 1 and 1 in seeds:
+    notes.append(_ONE_SEED_NOTE)
   if any(g.setting.domain_labels for g in groups):
     notes.append(LABELS_NOTE)
   return notes

@@ -23,9 +23,18 @@ _RANDOM_NOTE = (
 )
 
 
-def is_part(row: str) -> bool:
-  """Whether a row belongs in the ablation only."""
-  return row in ABLATION and row not in (*_ALWAYS, "comen_true_domains")
+def without_parts(comparison: Comparison) -> Comparison:
+  """Leaves out rows with a part switched off, unless there are no others.
+
+  They belong in the ablation.
+  """
+  known = (*_ALWAYS, "comen_true_domains")
+  whole = [
+    g
+    for g in comparison.groups
+    if g.setting.row not in ABLATION or g.setting.row in known
+  ]
+  return comparison._replace(groups=whole or comparison.groups)
 
 
 def ablation(comparison: Comparison) -> Table | None:
@@ -86,15 +95,17 @@ def latent(comparison: Comparison) -> Table | None:
     f"Latent domains of the source images on {title}, for each target that is"
     " left out",
     (
-      "Target", "NMI with domain", "NMI with class", "Effective number",
-      "Images per latent domain",
+      "Held-out target", "NMI with domain", "NMI with class",
+      "Effective number", "Images per latent domain",
     ),
     tuple(lines),
     (
       "NMI is normalised mutual information. True domains are used to measure"
       " it, not to train. Effective number is exp of the entropy of the mean"
       " assignment; it is at most M.",
-      "Images per latent domain: largest first; a slash separates seeds.",
+      "Images per latent domain: all source images, training and validation,"
+      " by the domains that were fixed before the last stage; in the order of"
+      " the domains; a slash separates seeds.",
       *([_RANDOM_NOTE] if any(map(_is_random, shown)) else []),
       *notes_on(shown, ()),
     ),
@@ -150,9 +161,7 @@ def _latent_cells(group: Group, target: str) -> list[Cell]:
   ]
   sizes = sorted(group.values("domain_sizes")[target].items())
   texts.append(
-    " / ".join(
-      ", ".join(map(str, sorted(counts, reverse=True))) for _, counts in sizes
-    )
+    " / ".join(" + ".join(f"{n:,}" for n in counts) for _, counts in sizes)
   )
   return [Cell(text, numeric=True) for text in texts]
 

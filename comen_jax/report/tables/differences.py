@@ -8,20 +8,19 @@ from comen_jax.report.document import Cell, Table
 from comen_jax.report.grouping import Comparison, Group
 from comen_jax.report.statistics import (
   Summary,
+  Values,
   average,
-  interval,
+  bounds,
   paired,
   summarise,
 )
 from comen_jax.report.tables.accuracy import BEST_VALIDATION
 
-_FIRST = "comen"
-
 
 def of_comen(comparison: Comparison) -> Table | None:
   """Shows COMEN minus each other row; None if there is nothing to compare."""
   _, title, targets, groups = comparison
-  ours = next((g for g in groups if g.setting.row == _FIRST), None)
+  ours = comparison.ours
   rows = [_row(ours, g, targets) for g in groups if ours and g is not ours]
   rows = [row for row in rows if any(cell.text for cell in row[1:])]
   if not rows:
@@ -39,20 +38,28 @@ def of_comen(comparison: Comparison) -> Table | None:
   )
 
 
+def of_rows(ours: Group, other: Group, targets: tuple[str, ...]) -> Values:
+  """Returns the differences of two rows' accuracy, by target and seed."""
+  return paired(
+    ours.values(BEST_VALIDATION), other.values(BEST_VALIDATION), targets
+  )
+
+
+def show_interval(ends: tuple[float, float]) -> str:
+  """Prints "+0.4 to +2.1", in points of accuracy."""
+  low, high = ends
+  return f"{100 * low:+.1f} to {100 * high:+.1f}"
+
+
 def _row(
   ours: Group, other: Group, targets: tuple[str, ...]
 ) -> tuple[Cell, ...]:
-  found = paired(
-    ours.values(BEST_VALIDATION), other.values(BEST_VALIDATION), targets
-  )
+  found = of_rows(ours, other, targets)
   whole = average(found, targets)
   cells = [_points(summarise(found[t].values())) for t in targets]
-  half = interval(whole)
-  bounds = ""
-  if half is not None:
-    low, high = 100 * (whole.mean - half), 100 * (whole.mean + half)
-    bounds = f"{low:+.1f} to {high:+.1f}"
-  texts = [*cells, _points(whole), bounds, str(whole.runs) if whole else ""]
+  ends = bounds(whole)
+  between = show_interval(ends) if ends else ""
+  texts = [*cells, _points(whole), between, str(whole.runs) if whole else ""]
   return (
     Cell(other.title, bold=True),
     *(Cell(text, numeric=True) for text in texts),

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from comen_jax.report.document import Cell, Table
 from comen_jax.report.grouping import Comparison, data_title
 
-_MANY = 5  # More commands than this are counted, not listed.
-
 
 def origin(comparison: Comparison) -> Table:
   """Lists every value that the runs' records have.
@@ -33,7 +31,6 @@ def origin(comparison: Comparison) -> Table:
     "Devices": _listed(_device(p) for p in known),
     "Processes": _listed(p.get("processes") for p in known),
     "Time": _time(known),
-    "Command": _commands(known),
   }
   return Table(
     f"Origin of the results on {comparison.title}",
@@ -102,10 +99,3 @@ def _clock(seconds: float) -> str:
   if seconds < 2 * 3600:
     return f"{seconds / 60:.1f} min"
   return f"{seconds / 3600:.1f} h"
-
-
-def _commands(known: list[dict]) -> str:
-  commands = _distinct(p.get("command") for p in known)
-  more = len(commands) - _MANY
-  text = "; ".join(commands[:_MANY])
-  return f"{text}; and {more} more" if more > 0 else text

@@ -33,7 +33,7 @@ def test_domains_and_classes_are_the_names_of_the_folders(tmp_path):
   root = draw(tmp_path / "mine", names(["b", "a", "c"]))
   prepared = prepare(root)
   dataset = prepared.dataset
-  assert dataset.name == "folder"
+  assert (dataset.name, dataset.own) == ("mine", True)
   assert dataset.domain_names == ("a", "b", "c")
   assert dataset.class_names == ("cat", "dog")
   rows = rows_of(prepared)
@@ -43,6 +43,37 @@ def test_domains_and_classes_are_the_names_of_the_folders(tmp_path):
   drawn = [r[:2] for r in rows.values() if r[2] == "val"]
   assert len(drawn) == len(set(drawn)) == 6
   assert "validation" in dataset.notice
+
+
+@pytest.mark.parametrize(
+  ("data_dir", "name"),
+  [
+    ("a/mine", "mine"),
+    ("a/mine/", "mine"),
+    ("a/mine/../other.jpgs", "other.jpgs"),
+    ("mine.ZIP", "mine"),
+    ("meine Bilder (2)\n\x1b[31m", "meine_Bilder_2_31m"),
+    ("写真 ü", "写真_ü"),
+    ("..hidden-", "hidden"),
+    ("a" * 200, "a" * 40),
+    ("PACS", "PACS_folder"),
+    ("mini_digits", "mini_digits_folder"),
+    ("folder", "folder"),
+    ("/", "folder"),
+    ("///...", "folder"),
+    ("bad\udcff", "bad"),
+  ],
+)
+def test_the_data_set_is_named_after_its_folder(data_dir, name):
+  assert registry.shown_name("folder", data_dir) == name
+
+
+def test_the_name_of_a_relative_folder_is_that_of_its_place(
+  tmp_path, monkeypatch
+):
+  (tmp_path / "photos").mkdir()
+  monkeypatch.chdir(tmp_path / "photos")
+  assert registry.shown_name("folder", ".") == "photos"
 
 
 def test_without_a_target_the_error_lists_the_domains(tmp_path):

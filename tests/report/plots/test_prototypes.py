@@ -29,5 +29,6 @@ def test_prototypes_by_domain_and_by_class():
 def test_prototypes_that_are_all_unseen_or_unconnected_are_drawn():
   for seen in (np.zeros((2, 3), bool), np.ones((2, 3), bool)):
     made = arrays() | {"affinity": np.zeros((6, 6)), "prototypes_seen": seen}
-    figure = prototypes.figure(made, theme.LIGHT)
-    assert len(figure.axes) == 3  # Two orders and a colour bar.
+    for draw in (prototypes.by_domain, prototypes.by_class):
+      figure = draw(made, theme.LIGHT)
+      assert len(figure.axes) == 2  # The matrix and a colour bar.

@@ -34,9 +34,9 @@ def test_runs_on_other_data_are_not_mixed(tmp_path):
   ]
   (task,) = runs.tasks(records)
   assert task.title == "own, 4 epochs, target photo"
-  assert task.methods[0].logs == tuple(
+  assert [log.path for log in task.methods[0].logs] == [
     r.folder / "metrics.jsonl" for r in records[1:]
-  )
+  ]
 
 
 def test_a_title_names_the_epochs_only_if_there_are_several(tmp_path):
@@ -57,3 +57,15 @@ def test_of_equally_many_runs_the_longest_are_drawn(tmp_path):
   ]
   (task,) = runs.tasks(records)
   assert task.title == "own, 9 epochs, target photo"
+
+
+def test_latent_domains_are_counted_as_in_the_record_or_not_at_all(tmp_path):
+  same = drawable(tmp_path, analysis=arrays())
+  (task,) = runs.tasks([same])
+  counts = task.methods[0].arrays["contingency"]
+  assert counts.sum(axis=1).tolist() == same.measured["domain_sizes"]
+  # An older file counted other images.
+  other = {**same.measured, "domain_sizes": [1300, 1000]}
+  (task,) = runs.tasks([same._replace(measured=other)])
+  assert "contingency" not in task.methods[0].arrays
+  assert "thumbnails" in task.methods[0].arrays

@@ -53,12 +53,20 @@ def test_every_kind_of_figure_is_drawn_light_and_dark(drawn):
   for section in drawn:
     (picture,) = section.pictures
     assert "own, target photo" in picture.caption
-    for path, palette in ((picture.path, LIGHT), (picture.dark, DARK)):
-      assert path.parent.name == "report"
-      with Image.open(path) as image:
-        assert image.format == "PNG"
-        corner = image.convert("RGB").getpixel((0, 0))
-      assert "#{:02x}{:02x}{:02x}".format(*corner) == palette.background
+    for panel in picture.panels:
+      for path, palette in ((panel.path, LIGHT), (panel.dark, DARK)):
+        assert path.parent.name == "report"
+        with Image.open(path) as image:
+          assert image.format == "PNG"
+          # Narrow enough for a phone.
+          assert image.width / image.info["dpi"][0] < 3.6
+          corner = image.convert("RGB").getpixel((0, 0))
+        assert "#{:02x}{:02x}{:02x}".format(*corner) == palette.background
+
+
+def test_methods_and_domains_have_panels_of_their_own(drawn):
+  counts = [len(section.pictures[0].panels) for section in drawn]
+  assert counts == [2, 2, 4, 2, 2]
 
 
 def test_the_lowest_seed_that_was_analysed_is_named(drawn):
@@ -75,7 +83,7 @@ def test_contingency_stands_beside_the_gallery(drawn):
   heading, first, second = table.rows
   assert [c.text for c in heading] == ["target photo, COMEN, seed 0"]
   assert [c.text for c in first] == [
-    "latent domain 0", "1,230", "1,200", "", "30"
+    "latent domain 0", "1,230", "1,200", "held out", "30"
   ]  # fmt: skip
   assert [c.bold for c in second] == [False, False, False, False, True]
 
@@ -112,18 +120,20 @@ def test_only_what_was_drawn_of_other_arrays_is_drawn_again(
   records = [r._replace(folder=tmp_path / r.folder.name) for r in pair_drawn[0]]
   files = sorted((tmp_path / "report").iterdir())
   dates = [path.stat().st_mtime_ns for path in files]
-  assert len(files) == 10
+  assert len(files) == 24
   draw(records, tmp_path / "report")
   assert [path.stat().st_mtime_ns for path in files] == dates
 
-  (tmp_path / "report" / "tsne-own-photo.png").write_bytes(b"cut off")
-  confusion = tmp_path / "report" / "confusion-own-photo.png"
-  gallery = tmp_path / "report" / "latent-own-photo-COMEN.png"
+  features = tmp_path / "report" / "tsne-own-photo-COMEN-side.png"
+  assert features.exists()
+  features.write_bytes(b"cut off")
+  confusion = tmp_path / "report" / "confusion-own-photo-DeepAll.png"
+  gallery = tmp_path / "report" / "latent-own-photo-COMEN-0.png"
   before = confusion.read_bytes(), gallery.read_bytes()
   deepall = records[1].folder / "analysis.npz"
   np.savez(deepall, **arrays(latent=False, seed=5))
   draw(records, tmp_path / "report")
   assert confusion.read_bytes() != before[0]
   assert gallery.read_bytes() == before[1]
-  with Image.open(tmp_path / "report" / "tsne-own-photo.png") as image:
+  with Image.open(features) as image:
     image.load()

@@ -11,6 +11,8 @@ from PIL import Image
 from comen_jax.report.document import (
   Cell,
   Document,
+  Headline,
+  Panel,
   Picture,
   Section,
   Table,
@@ -26,8 +28,12 @@ def _png(path, colour, size=(40, 20), **info):
   return path
 
 
-def _render(*sections, title="A report", lead=("What it is.",)):
-  return page.render(Document(title, lead, sections))
+def _render(*sections, title="A report", lead=("What it is.",), **more):
+  return page.render(Document(title, lead, sections, **more))
+
+
+def _picture(light, caption, dark=None):
+  return Picture((Panel(light, dark),), caption)
 
 
 def _table(*rows, header=("", "mnist"), notes=()):
@@ -63,7 +69,7 @@ def test_whatever_is_written_is_text(tmp_path):
       evil,
       (evil,),
       (Table(evil, ("", evil), ((Cell(evil),), cells), (evil,)),),
-      (Picture(_png(tmp_path / "a.png", 0), evil),),
+      (_picture(_png(tmp_path / "a.png", 0), evil),),
     ),
     title=evil,
     lead=(evil,),
@@ -78,7 +84,7 @@ def test_whatever_is_written_is_text(tmp_path):
 def test_the_page_loads_nothing_from_elsewhere(tmp_path):
   path = _png(tmp_path / "a.png", 0)
   text = _render(
-    Section("One", ("See https://example.org.",), (), (Picture(path, "p"),)),
+    Section("One", ("See https://example.org.",), (), (_picture(path, "p"),)),
     _table((Cell("x"), Cell("1"))),
   )
   for _, attrs in _Tags(text).found:
@@ -92,7 +98,7 @@ def test_the_page_loads_nothing_from_elsewhere(tmp_path):
 def test_both_pictures_are_embedded_byte_for_byte(tmp_path):
   light, dark = _png(tmp_path / "a.png", 255), _png(tmp_path / "b.png", 0)
   alone = _png(tmp_path / "c.png", 9)
-  pictures = Picture(light, "two", dark), Picture(alone, "one")
+  pictures = _picture(light, "two", dark), _picture(alone, "one")
   tags = _Tags(_render(Section("P", pictures=pictures)))
   decode = lambda data: base64.b64decode(data.split(",", 1)[1])
   images, sources = tags.all("img"), tags.all("source")
@@ -110,10 +116,41 @@ def test_both_pictures_are_embedded_byte_for_byte(tmp_path):
 )
 def test_a_picture_has_its_size_on_the_page(tmp_path, dpi, size):
   path = _png(tmp_path / "a.png", 0, **dpi)
-  (image,) = _Tags(_render(Section("P", pictures=(Picture(path, ""),)))).all(
+  (image,) = _Tags(_render(Section("P", pictures=(_picture(path, ""),)))).all(
     "img"
   )
   assert (image["width"], image["height"]) == size
+
+
+def test_panels_stand_in_one_box_that_wraps(tmp_path):
+  panels = tuple(Panel(_png(tmp_path / f"{n}.png", n)) for n in range(3))
+  text = _render(Section("P", pictures=(Picture(panels, "Three."),)))
+  tags = _Tags(text)
+  assert [d["class"] for d in tags.all("div")] == ["panels"]
+  assert [i["alt"] for i in tags.all("img")] == [
+    f"Three. Panel {n} of 3." for n in (1, 2, 3)
+  ]
+  assert text.count("<figcaption>Three.</figcaption>") == 1
+  assert re.search(r"\.panels \{[^}]*flex-wrap: wrap", text)
+
+
+def test_headlines_come_first_and_files_are_linked():
+  text = _render(
+    headlines=(Headline("PACS <1>", ("COMEN minus DeepAll: +1.0.",)),),
+    files=("report.md", "report.tex"),
+  )
+  parts = ("<h1>", "PACS &lt;1&gt;", "+1.0.", "What it is.", "report.md")
+  places = [text.index(part) for part in parts]
+  assert places == sorted(places)
+  links = [a["href"] for a in _Tags(text).all("a")]
+  assert links == ["./report.md", "./report.tex"]
+
+
+def test_a_link_is_a_path_whatever_it_is_called():
+  place = 'javascript:x"><b>/a b'
+  text = _render(_table((Cell("x"), Cell(place, link=place))))
+  (link,) = [a for a in _Tags(text).all("a") if not a["href"].startswith("#")]
+  assert link["href"].startswith("./javascript%3Ax%22%3E%3Cb%3E/a%20b")
 
 
 def test_every_section_is_in_the_contents_under_an_anchor_of_its_own():

@@ -4,7 +4,15 @@ import re
 
 import pytest
 
-from comen_jax.report.document import Cell, Document, Picture, Section, Table
+from comen_jax.report.document import (
+  Cell,
+  Document,
+  Headline,
+  Panel,
+  Picture,
+  Section,
+  Table,
+)
 from comen_jax.report.render import latex, markdown, plain
 
 TABLE = Table(
@@ -28,9 +36,34 @@ TABLE = Table(
 
 
 def document(folder, *tables, text=()):
-  pictures = (Picture(folder / "figures" / "a b.png", "What #1 shows"),)
+  panels = tuple(Panel(folder / "figures" / n) for n in ("a b.png", "c.png"))
+  pictures = (Picture(panels, "What #1 shows"),)
   section = Section("Digits & more", text, tables, pictures)
   return Document("Results_1", ("Lead $1.",), (section,))
+
+
+def test_headlines_come_before_the_lead(tmp_path):
+  whole = document(tmp_path, TABLE)._replace(
+    headlines=(Headline("PACS_1", ("+1.0 points.", "One seed.")),)
+  )
+  text = markdown.render(whole, tmp_path)
+  assert "**PACS_1**\n\n- \\+1.0 points.\n- One seed.\n\nLead" in text
+  text = latex.render(whole, tmp_path)
+  assert "\\paragraph{PACS\\_1} +1.0 points.\\par\nOne seed.\n\nLead" in text
+
+
+def test_markdown_links_a_folder(tmp_path):
+  table = Table("c", ("x", "y"), ((Cell("x"), Cell("../a b", link="../a b")),))
+  found = markdown.render(document(tmp_path, table), tmp_path)
+  assert rows_of(found)[-1][1] == "[../a b](../a%20b)"
+
+
+def test_a_long_heading_of_latex_has_lines(tmp_path):
+  row = (Cell("a"), Cell("b"))
+  for text, lines in (("short", False), ("word " * 40, True)):
+    table = Table("c", ("x", "y"), ((Cell(text),), row))
+    (first, _) = body(latex.render(document(tmp_path, table), tmp_path))
+    assert (r"p{0.7\linewidth}" in first) is lines
 
 
 def rows_of(text):
@@ -52,7 +85,8 @@ def test_markdown_in_full(tmp_path):
     "| *R&D_50%*  |              ✓ | *82.3\\** |\n\n"
     "- \\* A note of 100 % with_underscore\\_\n"
     "- 1\\. no list\n\n"
-    "![What \\#1 shows](figures/a%20b.png)\n\n"
+    "![What \\#1 shows](figures/a%20b.png)\n"
+    "![What \\#1 shows](figures/c.png)\n\n"
     "*What \\#1 shows*\n"
   )
 

@@ -38,6 +38,17 @@ def test_the_best_of_ours_is_bold_the_papers_is_muted():
   assert all(cell.muted and not cell.bold for cell in theirs)
 
 
+def test_one_seed_has_no_best_and_says_so():
+  single = {**LOWER, "svhn": (0.1,)}
+  table = make(accuracy.main, grid("comen", ALL) + grid("deepall", single))
+  ours = next(r for r in table.rows if r[0].text == "COMEN")
+  # Two seeds have every target in one row, one seed in the other.
+  assert [c.bold for c in ours[1:-1]] == [True, True, False, True, False]
+  assert any("One seed: no conclusion." in note for note in table.notes)
+  both = make(accuracy.main, grid("comen", ALL) + grid("deepall", LOWER))
+  assert not any("One seed" in note for note in both.notes)
+
+
 def test_one_row_alone_is_not_the_best():
   table = make(accuracy.main, grid("comen", ALL))
   assert not any(cell.bold for cell in table.rows[1][1:])

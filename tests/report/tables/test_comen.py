@@ -49,7 +49,7 @@ def test_latent_domains_by_hand():
     ("COMEN",),
     (
       "svhn", "0.550 ± 0.071", "0.001 ± 0.000", "2.90 ± 0.00",
-      "9, 7, 5 / 8, 8, 5",
+      "5 + 9 + 7 / 8 + 8 + 5",
     ),
   ]  # fmt: skip
   assert make(comen.latent, [record("deepall")]) is None

@@ -41,7 +41,7 @@ def test_an_unknown_origin_is_empty():
   unknown = {name for name, text in values.items() if not text}
   assert unknown == {
     "Pretrained weights", "Commit", "Python", "Packages", "Devices",
-    "Processes", "Time", "Command",
+    "Processes", "Time",
   }  # fmt: skip
   table = make(origin, [record(dataset="pacs", weights="")])
   one = {r[0].text: r[1].text for r in table.rows}

@@ -1,8 +1,15 @@
 """Which tables a report has, and in which sections."""
 
+import pathlib
+
+from comen_jax.report.grouping import comparisons
 from comen_jax.report.tables import sections
 
 from ..helpers import ALL, LOWER, grid, record, texts
+
+
+def make(records):
+  return sections.make(comparisons(records), pathlib.Path("out"))
 
 
 def captions(section):
@@ -12,7 +19,7 @@ def captions(section):
 def test_other_epochs_are_tables_of_their_own():
   short = grid("comen", LOWER) + grid("sdnorm", LOWER)
   long = grid("comen", ALL, epochs=50)
-  first, second = sections.make(short + long)
+  first, second = make(short + long)
   assert first.title == "Digits-DG, 10 epochs"
   assert second.title == "Digits-DG, 50 epochs"
   assert all("10 epochs" in caption for caption in captions(first))
@@ -33,7 +40,7 @@ def test_the_papers_table_stands_once_per_data_set_in_its_last_section():
   ]
   printed = {
     section.title: sum("The paper's values" in c for c in captions(section))
-    for section in sections.make(records)
+    for section in make(records)
   }
   assert printed == {
     "PACS, 10 epochs": 1,
@@ -45,6 +52,6 @@ def test_the_papers_table_stands_once_per_data_set_in_its_last_section():
 
 def test_every_comparison_has_an_origin_of_its_own():
   records = [record(), record(manifest="a0672131620", seed=1)]
-  for section, seed in zip(sections.make(records), "01"):
+  for section, seed in zip(make(records), "01"):
     origin = dict(texts(section.tables[-1]))
     assert (origin["Runs"], origin["Seeds"]) == ("1", seed)

@@ -1,0 +1,88 @@
+"""What a reader can do next, as commands that fit the runs of the report."""
+
+import shlex
+
+from comen_jax.report.document import Cell, Section, Table
+from comen_jax.report.records import Record
+from comen_jax.variants import VARIANTS
+
+_SEEDS = "0,1,2"
+_METHODS = "deepall,deepall_bn,comen"
+# A sweep sets these itself.
+_SWEPT = ("--config.target", "--config.seed", "--config.method",
+          "--config.norm", "--config.num_domains")  # fmt: skip
+
+
+def of(records: list[Record]) -> Section:
+  """Returns the section "What next" on the runs of a report."""
+  rows = []
+  seeds = {r.measured["seed"] for r in records}
+  if len(records) == 1 or len(seeds) == 1:
+    what = "compare with DeepAll" if len(records) == 1 else "train more seeds"
+    rows.append((f"{what}: three seeds, every target", _sweep(records[0])))
+    rows.append(("then make the page again", "python -m comen_jax.report W"))
+  trained = [r.folder for r in records if _is_trained(r)]
+  if trained:
+    run = shlex.quote(str(trained[0]))
+    rows.append(
+      (
+        "classify images of your own with a trained network",
+        f"python -m comen_jax.predict --run {run} IMAGES",
+      )
+    )
+  rows.append(
+    (
+      "train on images of your own",
+      "python -m comen_jax.main --config configs/folder.py"
+      " --config.data_dir=ROOT --config.target=NAME",
+    )
+  )
+  return Section(
+    "What next",
+    tables=(
+      Table(
+        "Commands to go on with",
+        ("To", "Command"),
+        tuple((Cell(what), Cell(command)) for what, command in rows),
+        ("Words in capitals are yours to choose: W is a new folder.",),
+      ),
+    ),
+  )
+
+
+def _is_trained(record: Record) -> bool:
+  return bool(record.folder and (record.folder / "checkpoints").is_dir())
+
+
+def _sweep(record: Record) -> str:
+  """Returns the command of a sweep with the settings of a run."""
+  methods = _METHODS
+  method = record.measured.get("method", "comen")
+  if method not in VARIANTS:
+    methods += f",{method}"
+  return " ".join(
+    [
+      "python -m comen_jax.sweep",
+      *_settings(record.provenance.get("command", "")),
+      f"--workdir W --targets=all --seeds={_SEEDS} --methods={methods}",
+    ]
+  )
+
+
+def _settings(command: str) -> list[str]:
+  """Returns the flags --config and --config.* of a command, quoted."""
+  try:
+    words = shlex.split(command)
+  except ValueError:  # Its quotes do not match.
+    words = []
+  found = []
+  for n, word in enumerate(words):
+    name, equals, _ = word.partition("=")
+    if name != "--config" and not name.startswith("--config."):
+      continue
+    if name in _SWEPT:
+      continue
+    found.append(shlex.quote(word))
+    if not equals and words[n + 1 :]:
+      found.append(shlex.quote(words[n + 1]))
+  return found or ["--config CONFIG"]
