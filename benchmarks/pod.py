@@ -82,6 +82,8 @@ def _compile(record: dict[str, Any], args) -> None:
   if len(cases) > len(todo):
     _say(f"{len(cases) - len(todo)} of {len(cases)} steps are in the record")
   record["machine"] = {**machine(), "libtpu": _version("libtpu")}
+  _lower_for_gpu(record, pod_steps, cases)
+  _write(args.out, record)
   for number, case in enumerate(todo, 1):
     start = time.monotonic()
     _say(f"{number} of {len(todo)}: {case.name}")
@@ -90,7 +92,6 @@ def _compile(record: dict[str, Any], args) -> None:
     record["steps"][case.name] = found
     _say(f"  {time.monotonic() - start:.0f} s")
     _write(args.out, record)
-  _lower_for_gpu(record, pod_steps, args)
 
 
 def _measure(pod_steps, case) -> dict[str, Any]:
@@ -108,14 +109,14 @@ def _measure(pod_steps, case) -> dict[str, Any]:
   return found
 
 
-def _lower_for_gpu(record: dict[str, Any], pod_steps, args) -> None:
+def _lower_for_gpu(record: dict[str, Any], pod_steps, cases: list) -> None:
+  """Adds each step that the record lacks, whatever its slice and batch."""
   lowered = record.setdefault("lowered_for_cuda", {})
-  for case in _cases(pod_steps.Case, 1):
-    name = case.name.removesuffix("/per_chip/1")
-    if case.batch == "per_chip" and args.only in name and name not in lowered:
+  for case in cases:
+    name = case.name.removesuffix(f"/{case.batch}/{case.chips}")
+    if name not in lowered:
       lowered[name] = pod_steps.lower_for_gpu(case)
       _say(f"{name} lowered for CUDA")
-  _write(args.out, record)
 
 
 def _cases(make, chips: int) -> list:
