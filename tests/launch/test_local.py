@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from launch_helpers import start_script
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "launch" / "local.sh"
 WAITS = "import time; print('up', flush=True); time.sleep(60)"
@@ -25,10 +26,9 @@ except KeyboardInterrupt:
 
 
 def start(count: int, code: str) -> subprocess.Popen:
-  return subprocess.Popen(
-    [SCRIPT, str(count), sys.executable, "-c", f"import os\n{code}"],
-    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-  )  # fmt: skip
+  return start_script(
+    SCRIPT, str(count), sys.executable, "-c", f"import os\n{code}"
+  )
 
 
 def wait_until_up(job: subprocess.Popen, count: int) -> None:

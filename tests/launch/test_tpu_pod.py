@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from launch_helpers import start_script
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "launch" / "tpu_pod.sh"
 # As gcloud does: all workers at once, then the first exit code that is not 0.
@@ -60,10 +61,9 @@ def slice_of_two(tmp_path, monkeypatch) -> pathlib.Path:
 
 
 def start(folder: pathlib.Path, *command: str) -> subprocess.Popen:
-  return subprocess.Popen(
-    [SCRIPT, "slice", "zone", sys.executable, "-c", *command], cwd=folder,
-    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-  )  # fmt: skip
+  return start_script(
+    SCRIPT, "slice", "zone", sys.executable, "-c", *command, folder=folder
+  )
 
 
 def calls(folder: pathlib.Path) -> list[str]:
