@@ -156,8 +156,10 @@ def build(
   weights, report = {}, None
   if config.pretrained:
     weights, report = pretrained.read(config.pretrained, variables)
+  steps_per_epoch = len(split.train_rows) // sizes.train
   task = Task(
     model=model,
+    views=views,
     norm=model.norm,
     num_classes=len(dataset.class_names),
     num_domains=config.num_domains,
@@ -165,11 +167,12 @@ def build(
     num_rows=len(dataset.labels),
     feature_dim=outputs.features.shape[-1],
     epochs=config.epochs,
+    steps_per_epoch=steps_per_epoch,
     stage_shares=tuple(config.stage_shares),
   )
   settings = config_lib.method_settings(config)
   method = methods.create(config.method, task, settings)
-  tx = _optimizer(config, len(split.train_rows) // sizes.train)
+  tx = _optimizer(config, steps_per_epoch)
   key = jax.random.key(config.seed)
   init = partial(
     _init, model=model, method=method, tx=tx, image_size=config.image_size
@@ -282,12 +285,14 @@ def _init(
   image = np.zeros((1, image_size, image_size, 3), np.float32)
   variables = model.init(model_key, image, train=False)
   variables = pretrained.merge(variables, weights)
-  extra, memory = method.init(method_key)
-  params: dict[str, Any] = {"backbone": variables["params"], **extra}
+  params = variables["params"]
   # A network without norms has no running statistics.
   stats = variables.get("batch_stats", {})
   if STYLE_COPY in stats:
-    first = variables["params"][model.style_layers[0]]
+    first = params[model.style_layers[0]]
     # A copy: a step reuses the memory of the layer itself.
     stats = {**stats, STYLE_COPY: jax.tree.map(jnp.copy, first)}
-  return TrainState.create(params, stats, memory, tx)
+  extra, memory = method.init(
+    method_key, {"params": params, "batch_stats": stats}
+  )
+  return TrainState.create({"backbone": params, **extra}, stats, memory, tx)

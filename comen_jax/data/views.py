@@ -19,15 +19,19 @@ NORMALISATIONS = {
 
 
 class Views(NamedTuple):
-  """Functions from uint8 [B, S, S, 3] to float32 [B, H, W, 3].
+  """Functions that give the network's input, float32 [B, H, W, 3].
 
   Attributes:
-    train: (key, images) -> augmented, normalised images.
-    evaluate: (images) -> normalised images.
+    train: (key, images uint8 [B, S, S, 3]) -> augmented, normalised images.
+    evaluate: (images uint8 [B, S, S, 3]) -> normalised images.
+    pixels: normalised images -> pixels in [0, 1]; undoes `normalise`.
+    normalise: pixels in [0, 1] -> normalised images.
   """
 
   train: Callable[[jax.Array, jax.Array], jax.Array]
   evaluate: Callable[[jax.Array], jax.Array]
+  pixels: Callable[[jax.Array], jax.Array]
+  normalise: Callable[[jax.Array], jax.Array]
 
 
 def make_views(
@@ -52,11 +56,17 @@ def make_views(
   )
 
   def train(key: jax.Array, images: jax.Array) -> jax.Array:
-    pixels = images.astype(jnp.float32) / 255.0
-    return (augment_images(key, pixels, image_size, recipe) - mean) / std
+    stored = images.astype(jnp.float32) / 255.0
+    return to_input(augment_images(key, stored, image_size, recipe))
 
   def evaluate(images: jax.Array) -> jax.Array:
-    pixels = images.astype(jnp.float32) / 255.0
-    return (resize(pixels, image_size) - mean) / std
+    stored = images.astype(jnp.float32) / 255.0
+    return to_input(resize(stored, image_size))
 
-  return Views(train, evaluate)
+  def to_input(pixels: jax.Array) -> jax.Array:
+    return (pixels - mean) / std
+
+  def to_pixels(images: jax.Array) -> jax.Array:
+    return jnp.clip(images * std + mean, 0.0, 1.0)
+
+  return Views(train, evaluate, to_pixels, to_input)

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-import flax.linen as nn
 import jax
 import numpy as np
 
 from comen_jax.data.sources import Sources
+from comen_jax.data.views import Views
 from comen_jax.errors import UserError
+from comen_jax.nn.backbone import Backbone
 from comen_jax.steps import Diagnose, FeatureStep, Loss
 from comen_jax.train_state import TrainState
 
@@ -75,13 +76,16 @@ class Method(NamedTuple):
 
   Attributes:
     stages: the stages, in order.
-    init: key -> (params, memory) that the method adds to the state.
+    init: (key, variables) -> (params, memory) that the method adds to the
+      state. `variables` are the backbone's {"params", "batch_stats"} at the
+      start of the run, pretrained weights included. To keep some of them, copy
+      them with jnp.copy: a step reuses the memory of the backbone's own.
     describe: state -> arrays for `analysis.npz`.
     domain_labels: whether training reads true domains; results say so.
   """
 
   stages: tuple[Stage, ...]
-  init: Callable[[jax.Array], tuple[dict[str, Any], Any]]
+  init: Callable[[jax.Array, dict[str, Any]], tuple[dict[str, Any], Any]]
   describe: Callable[[TrainState], dict[str, np.ndarray]]
   domain_labels: bool = False
 
@@ -91,6 +95,7 @@ class Task(NamedTuple):
 
   Attributes:
     model: the backbone.
+    views: how stored images become inputs of the network, and back to pixels.
     norm: normalisation of the backbone, "none", "batch" or "sdnorm".
     num_classes: number of classes K.
     num_domains: number of latent domains M.
@@ -98,11 +103,13 @@ class Task(NamedTuple):
     num_rows: number of rows of the data set.
     feature_dim: size of the feature vector D.
     epochs: number of epochs of the whole run.
+    steps_per_epoch: number of training steps of an epoch.
     stage_shares: shares of the epochs for the stages of a method; the last one
       also says among how many epochs every method chooses.
   """
 
-  model: nn.Module
+  model: Backbone
+  views: Views
   norm: str
   num_classes: int
   num_domains: int
@@ -110,6 +117,7 @@ class Task(NamedTuple):
   num_rows: int
   feature_dim: int
   epochs: int
+  steps_per_epoch: int
   stage_shares: tuple[float, ...]
 
 

@@ -22,7 +22,7 @@ def create(task: Task, options: Options) -> Method:
   loss = partial(classification, model=task.model)
   return Method(
     stages=(Stage("train", task.epochs, loss),),
-    init=lambda key: ({}, {}),
+    init=lambda key, variables: ({}, {}),
     describe=lambda state: {},
   )
 

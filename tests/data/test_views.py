@@ -100,3 +100,13 @@ def test_errors_for_unknown_names_list_the_choices():
     make_views("caffe", "none", 4)
   with pytest.raises(UserError, match=r"augment='mixup'.*none.*jigen"):
     make_views("half", "mixup", 4)
+
+
+@pytest.mark.parametrize("normalise", ["half", "imagenet"])
+def test_pixels_and_normalise_undo_each_other(normalise):
+  views = make_views(normalise, "none", 4)
+  images = views.evaluate(_images())
+  pixels = views.pixels(images)
+  np.testing.assert_allclose(pixels, _images() / 255, atol=1e-6)
+  np.testing.assert_allclose(views.normalise(pixels), images, atol=1e-5)
+  assert views.pixels(images + 10).max() == 1  # Never beyond a picture's range.

@@ -167,7 +167,7 @@ def _epochs(task: Task) -> tuple[int, int, int]:
 
 
 def _init(
-  key: jax.Array, *, task: Task, graph: ProtoGR
+  key: jax.Array, variables: dict[str, Any], *, task: Task, graph: ProtoGR
 ) -> tuple[dict[str, Any], Memory]:
   """Makes the parameters of ProtoGR and an empty memory."""
   shape = (task.num_domains, task.num_classes, task.feature_dim)
