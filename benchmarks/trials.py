@@ -3,20 +3,19 @@
   python -m benchmarks.trials --work runs/trials --out results/trials
 
 Each trial is a sweep over all targets and two seeds that differs from others in
-the settings of its line. A sweep that was stopped goes on where it was. The
-records are copied to OUT, and OUT/table.md is made from all records there.
-docs/findings.md says what was decided from it.
+the settings of its line. The records are copied to OUT, and OUT/table.md is
+made from all records there. What was stopped goes on where it was; a trial
+whose records are all in OUT is not repeated. docs/findings.md says what was
+decided.
 """
 
 import pathlib
-import shutil
-import subprocess
-import sys
 
 from absl import app, flags
 
-from benchmarks import trials_table
+from benchmarks import records, trials_table
 
+_RUNS = 8  # Of a trial: four targets, two seeds.
 # Rates drop after epochs 3 and 5 of 6. Encode starts at epoch 3, after the
 # first drop, or at epoch 2, before it. The baselines have the same rates.
 _COMMON = ("epochs=6", "lr_drops=(0.5, 0.83)")
@@ -73,24 +72,14 @@ _ONLY = flags.DEFINE_list("only", [], "Names of trials; all if empty.")
 _JOBS = flags.DEFINE_integer("jobs", 2, "Runs at a time.", 1)
 
 
-def command(name: str, folder: str, jobs: int) -> list[str]:
-  """The sweep of a trial, as a user would type it."""
+def sweep_flags(name: str, jobs: int) -> list[str]:
+  """The flags of a trial's sweep, without --workdir."""
   methods, settings = TRIALS[name]
   return [
-    *("-m", "comen_jax.sweep", "--config", "configs/digits.py"),
-    *("--workdir", folder, "--targets=all", "--seeds=0,1"),
+    *("--config", "configs/digits.py", "--targets=all", "--seeds=0,1"),
     *(f"--methods={methods}", f"--jobs={jobs}"),
     *(f"--config.{setting}" for setting in (*_COMMON, *settings)),
   ]
-
-
-def _copy(sweep: pathlib.Path, out: pathlib.Path) -> None:
-  """Copies records and training logs."""
-  for found in (*sweep.glob("results.*.jsonl"), *sweep.glob("*/*/*.json*")):
-    if found.suffix == ".jsonl" or found.name == "config.json":
-      place = out / found.relative_to(sweep)
-      place.parent.mkdir(parents=True, exist_ok=True)
-      shutil.copyfile(found, place)
 
 
 def main(argv: list[str]) -> None:
@@ -103,10 +92,10 @@ def main(argv: list[str]) -> None:
     raise app.UsageError(f"--only={unknown.pop()}: choose among {known}")
   work, out = pathlib.Path(_WORK.value), pathlib.Path(_OUT.value)
   for name in _ONLY.value or TRIALS:
-    print(f"trial {name}", flush=True)
-    words = command(name, str(work / name), _JOBS.value)
-    subprocess.run([sys.executable, *words], check=True)
-    _copy(work / name, out / name)
+    if len(trials_table.read(out / name)) < _RUNS:
+      print(f"trial {name}", flush=True)
+      flags_of_it = sweep_flags(name, _JOBS.value)
+      records.sweep(flags_of_it, work / name, out / name)
     table = trials_table.make(out, {n: TRIALS[n][1] for n in TRIALS})
     (out / "table.md").write_text(table, encoding="utf-8")
   print((out / "table.md").read_text(encoding="utf-8"))

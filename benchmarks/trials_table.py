@@ -27,7 +27,7 @@ _HEAD = (
 
 def make(folder: pathlib.Path, settings: Mapping[str, Iterable[str]]) -> str:
   """Makes the table in markdown from the records of the trials in `folder`."""
-  records = {name: _read(folder / name) for name in settings}
+  records = {name: read(folder / name) for name in settings}
   records = {name: found for name, found in records.items() if found}
   base = _values(records.get(BASE, []))
   rows = [_HEAD, ["---"] * len(_HEAD)]
@@ -39,7 +39,8 @@ def make(folder: pathlib.Path, settings: Mapping[str, Iterable[str]]) -> str:
   return "\n".join(lines) + "\n"
 
 
-def _read(folder: pathlib.Path) -> list[dict[str, Any]]:
+def read(folder: pathlib.Path) -> list[dict[str, Any]]:
+  """Reads the records of a trial; none if it was not run."""
   lines = []
   for path in sorted(folder.glob("results.*.jsonl")):
     lines += path.read_text(encoding="utf-8").splitlines()

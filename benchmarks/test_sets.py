@@ -1,0 +1,118 @@
+"""The tables on Digits-DG and PACS, with settings that are fixed.
+
+  python -m benchmarks.test_sets --data_dir D --weights FILE
+
+The sweeps are done in the order of `TABLES`. What was stopped goes on where it
+was, and a run whose record is in OUT is not repeated: on another machine, the
+same command at the same commit trains what is left. Records and training logs
+are copied to OUT as runs end. docs/results.md shows the tables; `python -m
+comen_jax.report OUT/digits_dg` makes them.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+from benchmarks import records
+from comen_jax.errors import Parser, UserError, command_line
+
+
+class Sweep(NamedTuple):
+  """A part of a table.
+
+  Attributes:
+    folder: folder of its records; parts of one table share it.
+    config: name of the config.
+    rows: flags that choose the runs.
+    settings: settings of the config that the runs share.
+  """
+
+  folder: str
+  config: str
+  rows: tuple[str, ...]
+  settings: tuple[str, ...] = ()
+
+
+# The paper's config with fewer epochs: a run takes minutes on a CPU core.
+_DIGITS = ("epochs=15",)
+_ALL_SEEDS = "--methods=deepall,deepall_bn,comen"
+_ABLATION = (
+  "sdnorm,protogr,protoccl,protogr_protoccl,sdnorm_protogr,sdnorm_protoccl,"
+  "protogr_protoccl_bn,comen_true_domains"
+)
+
+TABLES = {
+  "digits": Sweep(
+    "digits_dg", "digits", (_ALL_SEEDS, "--seeds=0,1,2"), _DIGITS
+  ),
+  "ablation": Sweep(
+    "digits_dg", "digits", (f"--methods={_ABLATION}", "--seeds=0"), _DIGITS
+  ),
+  "pacs": Sweep(
+    "pacs", "pacs:quick", ("--methods=deepall,comen", "--seeds=0,1")
+  ),
+  "more_seeds": Sweep(
+    "digits_dg", "digits", (_ALL_SEEDS, "--seeds=3,4"), _DIGITS
+  ),
+  "num_domains": Sweep(
+    "digits_dg",
+    "digits",
+    ("--methods=comen", "--num_domains=2,3,4,5", "--targets=mnist_m,svhn"),
+    _DIGITS,
+  ),
+}
+
+
+def flags(name: str, data_dir: str, weights: str, jobs: int) -> list[str]:
+  """The flags of a sweep, without --workdir."""
+  sweep = TABLES[name]
+  file, _, variant = sweep.config.partition(":")
+  settings = [f"data_dir={data_dir}", *sweep.settings]
+  if file == "pacs":
+    settings.append(f"pretrained={weights}")
+  return [
+    "--config",
+    f"configs/{file}.py" + (f":{variant}" if variant else ""),
+    *sweep.rows,
+    f"--jobs={jobs}",
+    *(f"--config.{setting}" for setting in settings),
+  ]
+
+
+def main(argv: list[str] | None = None) -> None:
+  """Does the sweeps that are asked for, one after the other."""
+  args = _parse(argv)
+  if "pacs" in args.only and not args.weights:
+    raise UserError(
+      "--weights is missing: give the file of ResNet-18, or --only"
+    )
+  for name in args.only:
+    print(f"sweep {name}", flush=True)
+    folder = TABLES[name].folder
+    words = flags(name, args.data_dir, args.weights, args.jobs)
+    records.sweep(words, args.work / folder, args.out / folder)
+
+
+def _parse(argv: list[str] | None):
+  parser = Parser(
+    prog="python -m benchmarks.test_sets", description=__doc__.splitlines()[0]
+  )
+  parser.add_argument("--data_dir", required=True, help="folder of the data")
+  parser.add_argument("--weights", default="", help="ImageNet ResNet-18")
+  parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+  parser.add_argument(
+    "--only", nargs="+", choices=TABLES, default=list(TABLES), help="sweeps"
+  )
+  for name, default in (("work", "runs"), ("out", "results")):
+    parser.add_argument(
+      f"--{name}",
+      type=pathlib.Path,
+      default=pathlib.Path(default),
+      help="folder of the %s (default: %%(default)s)"
+      % ("sweeps" if name == "work" else "records"),
+    )
+  return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+  with command_line("stopped; the same command goes on"):
+    main()

@@ -1,0 +1,40 @@
+"""The sweeps of the test sets, as far as they go without data."""
+
+import pytest
+from conftest import load_config
+
+from benchmarks import records, test_sets
+from comen_jax.errors import UserError
+from comen_jax.sweep import grid
+
+
+@pytest.mark.parametrize("name", test_sets.TABLES)
+def test_every_sweep_is_one_that_can_be_trained(name):
+  given = dict(
+    flag.removeprefix("--").split("=", 1)
+    for flag in test_sets.flags(name, "D", "", 1)
+    if flag.startswith("--") and "=" in flag
+  )
+  config = load_config(test_sets.TABLES[name].config)
+  for setting in test_sets.TABLES[name].settings:
+    key, value = setting.split("=")
+    config[key] = type(config[key])(value)
+  config.pretrained = ""
+  grid.check(
+    config,
+    given.get("seeds", "0"),
+    given["methods"],
+    given.get("num_domains", ""),
+  )
+  assert given["config.data_dir"] == "D"
+
+
+def test_sweeps_are_done_in_order(monkeypatch, tmp_path, capsys):
+  done = []
+  sweep = lambda flags, work, out: done.append((work.name, out.name))
+  monkeypatch.setattr(records, "sweep", sweep)
+  words = ["--data_dir=D", f"--work={tmp_path}", "--only", "digits", "ablation"]
+  test_sets.main(words)
+  assert done == [("digits_dg", "digits_dg")] * 2
+  with pytest.raises(UserError, match="--weights"):
+    test_sets.main(["--data_dir=D"])
