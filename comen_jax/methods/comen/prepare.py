@@ -12,6 +12,7 @@ from comen_jax.methods.base import Latent, Prepare, Report
 from comen_jax.methods.comen import discovery
 from comen_jax.methods.comen.losses import Memory
 from comen_jax.methods.comen.options import Options
+from comen_jax.methods.domain_labels import by_row
 from comen_jax.metrics import probabilities
 from comen_jax.nn.backbone import STYLE_COPY, Outputs
 from comen_jax.nn.style import DomainPredictor
@@ -126,8 +127,9 @@ def prepare_encode(
     metrics["clustering_agreement"] = float(
       (latent.argmax(axis=1) == clusters).mean()
     )
-  domains = np.full(state.memory.domains.shape, -1, np.int32)
-  domains[sources.rows] = probs.argmax(axis=1)
+  domains = by_row(
+    len(state.memory.domains), sources.rows, probs.argmax(axis=1)
+  )
   learn = np.isin(sources.rows, sources.train_rows)
   num_domains, num_classes, _ = state.memory.prototypes.values.shape
   rows = sources.rows[learn]
@@ -150,8 +152,7 @@ def _remember(
   state: TrainState, sources: Sources, labels: np.ndarray
 ) -> TrainState:
   """Stores the domain of every source row."""
-  domains = np.full(state.memory.domains.shape, -1, np.int32)
-  domains[sources.rows] = labels
+  domains = by_row(len(state.memory.domains), sources.rows, labels)
   memory = state.memory.replace(domains=jnp.asarray(domains))
   return state.replace(memory=memory)
 
