@@ -64,6 +64,7 @@ TRIALS = {
     (*_BEFORE, *_MEDIUM, "sdnorm.per_domain_affine=False"),
   ),
   "noise_1": ("comen", (*_BEFORE, *_MEDIUM, "comen.pretrain_noise=1.0")),
+  "paper": ("comen", _AFTER),  # The variant of the config that has this name.
 }
 
 _WORK = flags.DEFINE_string("work", "runs/trials", "Folder of the sweeps.")
@@ -75,8 +76,9 @@ _JOBS = flags.DEFINE_integer("jobs", 2, "Runs at a time.", 1)
 def sweep_flags(name: str, jobs: int) -> list[str]:
   """The flags of a trial's sweep, without --workdir."""
   methods, settings = TRIALS[name]
+  config = "configs/digits.py" + (":paper" if name == "paper" else "")
   return [
-    *("--config", "configs/digits.py", "--targets=all", "--seeds=0,1"),
+    *("--config", config, "--targets=all", "--seeds=0,1"),
     *(f"--methods={methods}", f"--jobs={jobs}"),
     *(f"--config.{setting}" for setting in (*_COMMON, *settings)),
   ]
