@@ -16,7 +16,7 @@ from comen_jax.data.recipes import get_recipe
 from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
 from comen_jax.methods import registry as methods
-from comen_jax.methods.base import split_epochs
+from comen_jax.methods.base import Setup, split_epochs
 from comen_jax.methods.registry import METHODS
 from comen_jax.nn import weights_file
 from comen_jax.nn.registry import BACKBONES
@@ -50,9 +50,7 @@ def check(config: ConfigDict) -> None:
         f" give a multiple of {devices}, such as {below or devices}"
       )
   candidate_epochs(config)
-  METHODS[config.method].check(
-    method_options(config), tuple(config.stage_shares)
-  )
+  _check_method(config)
 
 
 def norm(config: ConfigDict) -> str:
@@ -147,6 +145,24 @@ def batch_sizes(config: ConfigDict, split: Split, devices: int) -> BatchSizes:
       " as more is of no use"
     )
   return BatchSizes(train, evaluation, lowered, "; ".join(notices))
+
+
+def _check_method(config: ConfigDict) -> None:
+  entry = METHODS[config.method]
+  setup = Setup(
+    config.backbone,
+    norm(config),
+    config.image_size,
+    tuple(config.stage_shares),
+  )
+  supported = {"backbone": entry.backbones, "norm": entry.norms}
+  for name, choices in supported.items():
+    given = getattr(setup, name)
+    if choices and given not in choices:
+      raise UserError(
+        f"{name}={given!r}: {config.method} supports {', '.join(choices)} only"
+      )
+  entry.check(method_options(config), setup)
 
 
 def _check_backbone(config: ConfigDict) -> None:

@@ -12,6 +12,7 @@ from absl import app, flags
 
 from comen_jax import config_flag, stopping
 from comen_jax.errors import command_line
+from comen_jax.methods import options
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string(
@@ -37,7 +38,8 @@ def main(argv: list[str]) -> None:
 
 
 def _default_workdir(config, dataset: str) -> str:
-  text = json.dumps(config.to_dict(), sort_keys=True, default=str)
+  used = options.recorded(config.to_dict())
+  text = json.dumps(used, sort_keys=True, default=str)
   digest = hashlib.sha256(text.encode()).hexdigest()[:8]
   target = config.target or "default"
   name = f"{dataset}-{target}-{config.method}-seed{config.seed}"

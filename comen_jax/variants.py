@@ -64,8 +64,9 @@ ABLATION = (
   "deepall_bn", "protogr_protoccl_bn", "comen_true_domains",
 )  # fmt: skip
 
-# The norm that an empty `norm` stands for; METHODS has the same values.
-_PRESET_NORMS = {"comen": "sdnorm", "deepall": "own", "deepall_bn": "batch"}
+# The norm that an empty `norm` stands for, if it is not the backbone's own;
+# METHODS has the same values.
+_PRESET_NORMS = {"comen": "sdnorm", "deepall_bn": "batch"}
 _COMEN_DEFAULTS = {"protogr": True, "protoccl": True, "true_domains": False}
 
 
@@ -97,7 +98,7 @@ def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
   method = config["method"]
   found = {
     "method": method,
-    "norm": config["norm"] or _PRESET_NORMS.get(method, ""),
+    "norm": config["norm"] or _PRESET_NORMS.get(method, "own"),
   }
   if method == "comen":
     block = config.get("comen", {})

@@ -18,6 +18,8 @@ discover has no loss but L_cls and L_d.
 
 from ml_collections import ConfigDict
 
+from comen_jax.methods import options
+
 
 def get_config(variant: str = "") -> ConfigDict:
   if variant not in ("", "paper"):
@@ -96,6 +98,9 @@ def get_config(variant: str = "") -> ConfigDict:
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
   config.comen.true_domains = False  # True uses domain labels, to compare.
+
+  # Other methods: their options, as --help lists them.
+  config.update(options.blocks())
 
   # Logging: these keys may change when a run is resumed.
   config.logging = ConfigDict()

@@ -11,6 +11,8 @@ size 128, 50 epochs, learning rate 0.001, multiplied by 0.1 after 20 epochs.
 
 from ml_collections import ConfigDict
 
+from comen_jax.methods import options
+
 
 def get_config() -> ConfigDict:
   config = ConfigDict()
@@ -87,6 +89,9 @@ def get_config() -> ConfigDict:
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
   config.comen.true_domains = False  # True uses domain labels, to compare.
+
+  # Other methods: their options, as --help lists them.
+  config.update(options.blocks())
 
   # Logging: these keys may change when a run is resumed.
   config.logging = ConfigDict()

@@ -16,6 +16,8 @@ The weights are torchvision's (alexnet-owt-7be5be79.pth). Convert them once:
 
 from ml_collections import ConfigDict
 
+from comen_jax.methods import options
+
 
 def get_config() -> ConfigDict:
   config = ConfigDict()
@@ -92,6 +94,9 @@ def get_config() -> ConfigDict:
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False
   config.comen.true_domains = False  # True uses domain labels, to compare.
+
+  # Other methods: their options, as --help lists them.
+  config.update(options.blocks())
 
   # Logging: these keys may change when a run is resumed.
   config.logging = ConfigDict()

@@ -121,6 +121,22 @@ class Task(NamedTuple):
   stage_shares: tuple[float, ...]
 
 
+class Setup(NamedTuple):
+  """What a config says beside a method's options, known before data are read.
+
+  Attributes:
+    backbone: name of the backbone.
+    norm: normalisation of the backbone, "none", "batch" or "sdnorm".
+    image_size: height and width of the network's input.
+    stage_shares: shares of the epochs for the stages of a method.
+  """
+
+  backbone: str
+  norm: str
+  image_size: int
+  stage_shares: tuple[float, ...]
+
+
 def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
   """Splits `epochs` by `shares`; the parts sum to `epochs`.
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from comen_jax.errors import UserError
 from comen_jax.methods import comen, deepall
-from comen_jax.methods.base import Method, Task
+from comen_jax.methods.base import Method, Setup, Task
 
 
 class Entry(NamedTuple):
@@ -16,8 +16,11 @@ class Entry(NamedTuple):
     options: NamedTuple class of the method's settings, with defaults.
     norm: normalisation that the method comes with; "own" is the backbone's own
       (none for digits, batch for ResNet).
-    check: (options, stage_shares) raises UserError at what cannot be right. It
-      is called before data are read.
+    norms: normalisations that the method supports.
+    backbones: names of the backbones that the method supports; () is all.
+    domain_labels: whether training reads true domains; results say so.
+    check: (options, setup) raises UserError at what cannot be right. It is
+      called before data are read.
     check_images: (options, norm, num_domains, images) raises UserError if the
       number of source images for training is too small. It is called before
       anything is trained.
@@ -25,17 +28,26 @@ class Entry(NamedTuple):
 
   create: Callable[[Task, Any], Method]
   options: type
-  norm: str
-  check: Callable[[Any, tuple[float, ...]], None] = lambda *_: None
+  norm: str = "own"
+  norms: tuple[str, ...] = ("none", "batch")
+  backbones: tuple[str, ...] = ()
+  domain_labels: bool = False
+  check: Callable[[Any, Setup], None] = lambda *_: None
   check_images: Callable[[Any, str, int, int], None] = lambda *_: None
 
 
+_ALL = ("none", "batch", "sdnorm")
 METHODS = {
   "comen": Entry(
-    comen.create, comen.Options, "sdnorm", comen.check, comen.check_images
+    comen.create,
+    comen.Options,
+    "sdnorm",
+    _ALL,
+    check=comen.check,
+    check_images=comen.check_images,
   ),
-  "deepall": Entry(deepall.create, deepall.Options, "own"),
-  "deepall_bn": Entry(deepall.create, deepall.Options, "batch"),
+  "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
+  "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
 }
 
 
@@ -47,7 +59,10 @@ def create(name: str, task: Task, settings: Mapping[str, Any]) -> Method:
     task: what the method is built for.
     settings: values of the method's options; the others keep their defaults.
   """
-  return METHODS[name].create(task, options(name, settings))
+  entry = METHODS[name]
+  method = entry.create(task, options(name, settings))
+  labels = entry.domain_labels or method.domain_labels
+  return method._replace(domain_labels=labels)
 
 
 def options(name: str, settings: Mapping[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from comen_jax.errors import UserError
 from comen_jax.files import read_json
+from comen_jax.methods.options import OPTIONS, used_blocks
 from comen_jax.report.damage import Tell
 from comen_jax.variants import VARIANTS
 
@@ -22,7 +23,9 @@ _FREE = {
   "data_dir", "pretrained", "logging", "resolved", "eval_batch_size", "remat",
   "oracle",
 }  # fmt: skip
+# Each may have a block of its own.
 _METHODS = {variant.settings["method"] for variant in VARIANTS.values()}
+_METHODS |= OPTIONS.keys()
 
 
 def read(folder: pathlib.Path, tell: Tell) -> Config | None:
@@ -65,7 +68,7 @@ def difference_text(one: Config | None, other: Config | None) -> str:
 
 def _settings(config: Config) -> Iterator[tuple[str, Any]]:
   """Yields the settings that can change a result, by dotted key."""
-  unused = _METHODS - {config.get("method")}
+  unused = _METHODS - set(used_blocks(config.get("method", "")))
   for key, value in config.items():
     if key in _SHOWN | _FREE | unused:
       continue

@@ -24,6 +24,7 @@ from comen_jax.files import (
   write_json,
   write_text,
 )
+from comen_jax.methods import options
 from comen_jax.process import agreement
 from comen_jax.run import analysis, recovery
 from comen_jax.run.events import Events
@@ -45,7 +46,8 @@ class Workdir:
 
     Args:
       path: the folder.
-      config: the run's config; it must equal the folder's, except free keys.
+      config: the run's config; it must equal the folder's, except free keys
+        and the options of methods that the run does not use.
       data: data set, target, manifest and weights; they must be equal too.
     """
     self.path = pathlib.Path(path).absolute()
@@ -53,7 +55,7 @@ class Workdir:
     self._events: Events | None = None
     self._unlock = lambda: None
     self._primary = jax.process_index() == 0
-    given = {**config, "resolved": data}
+    given = {**options.recorded(config), "resolved": data}
     agreement.from_first(partial(_open, self.path, given))
 
   @property
@@ -142,7 +144,7 @@ def check_config(path: pathlib.Path, config: dict[str, Any]) -> None:
   if place.exists():
     old = _read_config(place)
     old.pop("resolved", None)
-    _check_same(path, old, config)
+    _check_same(path, old, options.recorded(config))
 
 
 def _open(path: pathlib.Path, given: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from comen_jax.errors import UserError
+from comen_jax.methods.base import Setup
 from comen_jax.methods.comen import clustering
 from comen_jax.nn.backbone import STYLE_FROM
 
@@ -77,7 +78,7 @@ class Options(NamedTuple):
   true_domains: bool = False
 
 
-def check(options: Options, stage_shares: tuple[float, ...]) -> None:
+def check(options: Options, setup: Setup) -> None:
   """Raises UserError at a name or a number of shares that cannot be right.
 
   `ranges.py` has the ranges of the numbers.
@@ -93,8 +94,8 @@ def check(options: Options, stage_shares: tuple[float, ...]) -> None:
         f"comen.{name}={getattr(options, name)!r}: choose one of"
         f" {', '.join(known)}"
       )
-  if len(stage_shares) != 3:
+  if len(setup.stage_shares) != 3:
     raise UserError(
-      f"stage_shares={stage_shares}: COMEN has three stages; give three shares"
-      " (warm-up, discover, encode) that sum to 1"
+      f"stage_shares={setup.stage_shares}: COMEN has three stages; give three"
+      " shares (warm-up, discover, encode) that sum to 1"
     )

@@ -1,0 +1,52 @@
+"""Options of all methods but COMEN, as pure data: no jax is imported here.
+
+A class has the documented settings of a method. Each field has its type, the
+rule for its values and its default in one line:
+
+  probability: Annotated[float, rules.PROBABILITY] = 0.5
+
+Every config has a block of these defaults for each method, so they are flags:
+`--config.mixstyle.probability=0.3`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
+
+from comen_jax.methods.options import label_free
+from comen_jax.rules import Rule
+
+OPTIONS: dict[str, type] = {
+  # Without domain labels.
+  "mixstyle": label_free.MixStyle,
+}
+
+
+def blocks() -> dict[str, dict[str, Any]]:
+  """The defaults of all methods, one block for each; configs add them."""
+  return {name: options()._asdict() for name, options in OPTIONS.items()}
+
+
+def rules() -> Iterator[tuple[str, Rule]]:
+  """Yields the dotted config key and the rule of every option."""
+  for name, options in OPTIONS.items():
+    for field, hint in get_type_hints(options, include_extras=True).items():
+      yield f"{name}.{field}", hint.__metadata__[0]
+
+
+def used_blocks(method: str) -> tuple[str, ...]:
+  """Names of the config blocks that set options of `method`."""
+  return (method,)
+
+
+def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
+  """A run's config without the blocks of methods that it does not use.
+
+  So a run's config.json says nothing of other methods, and does not change when
+  a method is added.
+  """
+  used = used_blocks(config.get("method", ""))
+  return {
+    key: value
+    for key, value in config.items()
+    if key not in OPTIONS or key in used
+  }
