@@ -13,8 +13,8 @@ PACKAGE = ROOT / "comen_jax"
 ORDER = (
   "main", "sweep", "report", "predict", "config_flag", "train",
   "run", "experiment", "config", "ranges", "variants", "methods", "steps",
-  "optimizer", "train_state", "losses", "prototypes", "metrics", "nn",
-  "process", "data", "sharding", "stopping", "rules", "files", "errors",
+  "gradients", "optimizer", "train_state", "losses", "prototypes", "metrics",
+  "nn", "process", "data", "sharding", "stopping", "rules", "files", "errors",
 )  # fmt: skip
 MAX_PARAMETERS = 7
 
