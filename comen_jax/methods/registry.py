@@ -1,11 +1,21 @@
 """Methods by name. A new method is a file here and a line in `METHODS`."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from comen_jax.errors import UserError
-from comen_jax.methods import comen, deepall
+from comen_jax.methods import (
+  comen,
+  crossgrad,
+  dann,
+  deepall,
+  groupdro,
+  mldg,
+  penalties,
+)
 from comen_jax.methods.base import Method, Setup, Task
+from comen_jax.methods.options import labelled
 
 
 class Entry(NamedTuple):
@@ -37,6 +47,7 @@ class Entry(NamedTuple):
 
 
 _ALL = ("none", "batch", "sdnorm")
+_labelled = partial(Entry, domain_labels=True)
 METHODS = {
   "comen": Entry(
     comen.create,
@@ -48,6 +59,14 @@ METHODS = {
   ),
   "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
+  "vrex": _labelled(penalties.create_vrex, labelled.Vrex),
+  "irm": _labelled(penalties.create_irm, labelled.Irm),
+  "groupdro": _labelled(groupdro.create, labelled.GroupDro),
+  "coral": _labelled(penalties.create_coral, labelled.Coral),
+  "mmd": _labelled(penalties.create_mmd, labelled.Mmd),
+  "dann": _labelled(dann.create, labelled.Dann),
+  "mldg": _labelled(mldg.create, labelled.Mldg),
+  "crossgrad": _labelled(crossgrad.create, labelled.CrossGrad),
 }
 
 

@@ -12,13 +12,23 @@ Every config has a block of these defaults for each method, so they are flags:
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
-from comen_jax.methods.options import label_free
+from comen_jax.methods.options import label_free, labelled
 from comen_jax.rules import Rule
 
-OPTIONS: dict[str, type] = {
-  # Without domain labels.
+LABEL_FREE: dict[str, type] = {
   "mixstyle": label_free.MixStyle,
 }
+LABELLED: dict[str, type] = {  # Methods that use domain labels.
+  "vrex": labelled.Vrex,
+  "irm": labelled.Irm,
+  "groupdro": labelled.GroupDro,
+  "coral": labelled.Coral,
+  "mmd": labelled.Mmd,
+  "dann": labelled.Dann,
+  "mldg": labelled.Mldg,
+  "crossgrad": labelled.CrossGrad,
+}
+OPTIONS = LABEL_FREE | LABELLED
 
 
 def blocks() -> dict[str, dict[str, Any]]:
