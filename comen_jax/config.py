@@ -151,6 +151,7 @@ def _check_method(config: ConfigDict) -> None:
   entry = METHODS[config.method]
   setup = Setup(
     config.backbone,
+    BACKBONES[config.backbone].points,
     norm(config),
     config.image_size,
     tuple(config.stage_shares),

@@ -16,7 +16,7 @@ import optax
 from comen_jax.data.batches import Batch
 from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
-from comen_jax.nn.backbone import Outputs
+from comen_jax.nn.backbone import Outputs, Tap
 from comen_jax.sharding import Shardings, paced
 from comen_jax.train_state import TrainState, paths_above
 
@@ -179,13 +179,28 @@ def forward(
   batch: Batch,
   key: jax.Array,
   domain_probs: jax.Array | None = None,
+  *,
+  tap: Tap | None = None,
+  enter: str = "",
 ) -> tuple[Outputs, Any]:
-  """Runs the network in training mode -> (outputs, new running statistics)."""
+  """Runs the network in training mode -> (outputs, new running statistics).
+
+  Args:
+    model: the backbone.
+    state: parameters and running statistics.
+    batch: images, or what the network has at the point `enter`.
+    key: random key of dropout.
+    domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
+    tap: sees and may change the value at each point; see `Backbone`.
+    enter: name of the point to start after.
+  """
   outputs, updated = model.apply(
     {"params": state.params["backbone"], "batch_stats": state.batch_stats},
     batch.image,
     train=True,
     domain_probs=domain_probs,
+    tap=tap,
+    enter=enter,
     mutable=["batch_stats"],
     rngs={"dropout": key},
   )

@@ -126,12 +126,14 @@ class Setup(NamedTuple):
 
   Attributes:
     backbone: name of the backbone.
+    points: names of its points, where a loss may reach into it.
     norm: normalisation of the backbone, "none", "batch" or "sdnorm".
     image_size: height and width of the network's input.
     stage_shares: shares of the epochs for the stages of a method.
   """
 
   backbone: str
+  points: tuple[str, ...]
   norm: str
   image_size: int
   stage_shares: tuple[float, ...]

@@ -12,29 +12,33 @@ import jax.numpy as jnp
 import numpy as np
 
 from comen_jax.errors import UserError
-from comen_jax.nn.backbone import Backbone, Outputs
+from comen_jax.nn.backbone import Backbone, Outputs, Tap
 from comen_jax.nn.conv import Conv
 
 MIN_SIZE = 63  # A smaller image leaves nothing for the last pooling.
-# Torchvision's number, features, kernel, stride, padding, pooled afterwards.
+# Layer, torchvision's number, features, kernel, stride, padding, and whether a
+# max-pool ends the layer.
 _CONVS = (
-  (0, 64, 11, 4, 2, True),
-  (3, 192, 5, 1, 2, True),
-  (6, 384, 3, 1, 1, False),
-  (8, 256, 3, 1, 1, False),
-  (10, 256, 3, 1, 1, True),
+  (1, 0, 64, 11, 4, 2, True),
+  (2, 3, 192, 5, 1, 2, True),
+  (3, 6, 384, 3, 1, 1, False),
+  (3, 8, 256, 3, 1, 1, False),
+  (3, 10, 256, 3, 1, 1, True),
 )
+_HE_NORMAL = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
 
 
 class AlexNet(Backbone):
   """Stacks five convolutions, two hidden layers with dropout, a linear head.
 
   The published network has no norm. Here `norm` comes after fc6 and after fc7,
-  before their ReLU.
+  before their ReLU. Points come after each max-pool: after conv1, conv2 and
+  conv5.
   """
 
   style_layers = ("features_0",)
   head = "classifier_6"
+  points = ("layer1", "layer2", "layer3", "features")
 
   @nn.compact
   def __call__(
@@ -42,6 +46,9 @@ class AlexNet(Backbone):
     images: jax.Array,
     train: bool,
     domain_probs: jax.Array | None = None,
+    *,
+    tap: Tap | None = None,
+    enter: str = "",
   ) -> Outputs:
     """Computes features (fc7), logits, style and domain logits of a batch.
 
@@ -50,17 +57,19 @@ class AlexNet(Backbone):
       train: whether to drop units out, use batch statistics and update the
         running ones.
       domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
+      tap: sees and may change the value at each point; see `Backbone`.
+      enter: name of the point to start after.
     """
-    self.check(images)
-    if min(images.shape[1:3]) < MIN_SIZE:
+    skipped = self.check(images, domain_probs, enter)
+    if not enter and min(images.shape[1:3]) < MIN_SIZE:
       raise UserError(
         f"image_size={min(images.shape[1:3])} is too small for AlexNet:"
         f" give {MIN_SIZE} or more"
       )
-    norm = self.norm_layers()
-    he_normal = nn.initializers.variance_scaling(2.0, "fan_in", "normal")
-    x = images
-    for number, features, size, stride, pad, pooled in _CONVS:
+    x, style, domain_logits = images, None, None
+    for layer, number, features, size, stride, pad, pooled in _CONVS:
+      if layer <= skipped:
+        continue
       make = partial(
         Conv,
         features,
@@ -68,7 +77,7 @@ class AlexNet(Backbone):
         (stride, stride),
         padding=((pad, pad), (pad, pad)),
         dtype=self.dtype,
-        kernel_init=he_normal,
+        kernel_init=_HE_NORMAL,
       )
       x = make(name=f"features_{number}")(x)
       if number == 0:
@@ -79,6 +88,21 @@ class AlexNet(Backbone):
       x = nn.relu(x)
       if pooled:
         x = nn.max_pool(x, (3, 3), (2, 2))
+        x = tap(f"layer{layer}", x) if tap else x
+    if enter != "features":
+      x = self._hidden_layers(x, domain_probs, train)
+      x = tap("features", x) if tap else x
+    uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
+    logits = nn.Dense(
+      self.num_classes, kernel_init=uniform, name="classifier_6"
+    )(x)
+    return Outputs(x, logits, style, domain_logits)
+
+  def _hidden_layers(
+    self, x: jax.Array, domain_probs: jax.Array | None, train: bool
+  ) -> jax.Array:
+    """Maps the last feature map to the features [B, 4096], float32."""
+    norm = self.norm_layers()
     x = _average_pool(x, 6)
     # The kernel of fc6 has torch's order, channels first.
     x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
@@ -87,16 +111,11 @@ class AlexNet(Backbone):
       x = nn.Dense(
         4096,
         dtype=self.dtype,
-        kernel_init=he_normal,
+        kernel_init=_HE_NORMAL,
         name=f"classifier_{number}",
       )(x)
       x = nn.relu(norm(x, domain_probs, train, name=f"norm{layer}"))
-    features = x.astype(jnp.float32)
-    uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
-    logits = nn.Dense(
-      self.num_classes, kernel_init=uniform, name="classifier_6"
-    )(features)
-    return Outputs(features, logits, style, domain_logits)
+    return x.astype(jnp.float32)
 
 
 def _average_pool(x: jax.Array, size: int) -> jax.Array:

@@ -18,6 +18,7 @@ from comen_jax.nn.style import DomainPredictor, style_statistics
 
 STYLE_COPY = "style_copy"  # In batch_stats: the copy of the first convolution.
 STYLE_FROM = ("copy", "start", "pixels", "live")
+Tap = Callable[[str, jax.Array], jax.Array]
 
 
 @flax.struct.dataclass
@@ -27,13 +28,14 @@ class Outputs:
   Attributes:
     features: [B, D], input of the head and of the prototypes.
     logits: [B, K], class logits.
-    style: [B, 2C], channel-wise mean and std of an early feature map.
-    domain_logits: [B, M], logits of F_d; None without SDNorm.
+    style: [B, 2C], channel-wise mean and std of an early feature map; None if
+      the network was entered after it.
+    domain_logits: [B, M], logits of F_d; None without SDNorm or style.
   """
 
   features: jax.Array
   logits: jax.Array
-  style: jax.Array
+  style: jax.Array | None
   domain_logits: jax.Array | None
 
 
@@ -69,6 +71,12 @@ class Norm:
 class Backbone(nn.Module):
   """Maps images [B, H, W, 3], train and domain_probs to `Outputs`.
 
+  A training loss may reach into the network, which costs nothing if it does
+  not. At each of its `points`, `tap(name, x)` gets the value x and returns the
+  one that the network goes on with. `enter`, the name of a point, starts after
+  that point: `images` are then the value there, the layers before it are
+  skipped and need no parameters, and SDNorm needs `domain_probs`.
+
   Attributes:
     num_classes: number of classes K.
     norm: normalisation, one of `norms`.
@@ -87,6 +95,8 @@ class Backbone(nn.Module):
     norms: normalisations that the backbone can have, the published one first.
     style_layers: names of the parameters that the style depends on.
     head: name of the linear layer that maps features to logits.
+    points: names of the points, in order: feature maps [B, H, W, C], then
+      "features" [B, D], which the head sees.
   """
 
   num_classes: int
@@ -101,14 +111,26 @@ class Backbone(nn.Module):
   norms: ClassVar[tuple[str, ...]] = ("none", "batch", "sdnorm")
   style_layers: ClassVar[tuple[str, ...]] = ("conv1",)
   head: ClassVar[str] = "head"
+  points: ClassVar[tuple[str, ...]]
 
-  def check(self, images: jax.Array) -> None:
-    """Checks the input and `norm`; call it first in `__call__`."""
-    chex.assert_rank(images, 4)
+  def check(
+    self, images: jax.Array, domain_probs: jax.Array | None, enter: str
+  ) -> int:
+    """Checks the input and `norm`; call it first in `__call__`.
+
+    Returns:
+      The number of points that `enter` skips, 0 if it is "".
+    """
+    if enter and enter not in self.points:
+      raise ValueError(f"enter={enter!r}: choose one of {self.points}")
+    if enter and self.norm == "sdnorm" and domain_probs is None:
+      raise ValueError(f"enter={enter!r}: SDNorm needs domain_probs there")
+    chex.assert_rank(images, 2 if enter == "features" else 4)
     if self.norm not in self.norms:
       raise ValueError(
         f"unknown norm {self.norm!r}; choose one of {self.norms}"
       )
+    return self.points.index(enter) + 1 if enter else 0
 
   def norm_layers(self, kind: str = "") -> Norm:
     """Returns a maker of layers of `kind`, by default the backbone's norm."""

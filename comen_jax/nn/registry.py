@@ -21,6 +21,7 @@ class Entry(NamedTuple):
   Attributes:
     create: constructor that takes the attributes of `Backbone` and `options`.
     norms: normalisations that the backbone can have, the published one first.
+    points: names of the points where a loss may reach into it.
     options: names of the attributes that only this kind of backbone has.
     pretrained: whether torchvision publishes weights for it.
     least_size: smallest height and width of an image, in pixels.
@@ -28,20 +29,25 @@ class Entry(NamedTuple):
 
   create: Callable[..., Backbone]
   norms: tuple[str, ...]
+  points: tuple[str, ...]
   options: tuple[str, ...] = ()
   pretrained: bool = True
   least_size: int = 32
 
 
-_RESNET = ("style_at", "sdnorm_stem", "remat")
+_RESNET = ResNet.norms, ResNet.points, ("style_at", "sdnorm_stem", "remat")
 BACKBONES = {
   "digits_cnn": Entry(
-    DigitsCNN, DigitsCNN.norms, pretrained=False, least_size=16
+    DigitsCNN,
+    DigitsCNN.norms,
+    DigitsCNN.points,
+    pretrained=False,
+    least_size=16,
   ),
-  "alexnet": Entry(AlexNet, AlexNet.norms, least_size=MIN_SIZE),
-  "resnet18": Entry(partial(ResNet, depth=18), ResNet.norms, _RESNET),
-  "resnet34": Entry(partial(ResNet, depth=34), ResNet.norms, _RESNET),
-  "resnet50": Entry(partial(ResNet, depth=50), ResNet.norms, _RESNET),
+  "alexnet": Entry(AlexNet, AlexNet.norms, AlexNet.points, least_size=MIN_SIZE),
+  "resnet18": Entry(partial(ResNet, depth=18), *_RESNET),
+  "resnet34": Entry(partial(ResNet, depth=34), *_RESNET),
+  "resnet50": Entry(partial(ResNet, depth=50), *_RESNET),
 }
 
 

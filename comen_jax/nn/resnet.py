@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from flax.typing import Dtype
 
-from comen_jax.nn.backbone import Backbone, Norm, Outputs
+from comen_jax.nn.backbone import Backbone, Norm, Outputs, Tap
 from comen_jax.nn.conv import Conv
 
 STYLE_AT = ("stem", "layer1", "layer2", "layer3", "layer4")
@@ -26,6 +26,8 @@ _BLOCKS = {
 
 class ResNet(Backbone):
   """Stacks a stem, four stages of residual blocks, pooling, a linear head.
+
+  Points are the end of the stem, after its max-pool, and of each stage.
 
   Attributes:
     depth: number of layers, 18, 34 or 50.
@@ -44,6 +46,7 @@ class ResNet(Backbone):
   remat: bool = False
   norms = ("batch", "sdnorm")
   head = "fc"
+  points = (*STYLE_AT, "features")
 
   @property
   def style_layers(self) -> tuple[str, ...]:
@@ -67,6 +70,9 @@ class ResNet(Backbone):
     images: jax.Array,
     train: bool,
     domain_probs: jax.Array | None = None,
+    *,
+    tap: Tap | None = None,
+    enter: str = "",
   ) -> Outputs:
     """Computes features, logits, style and domain logits of a batch.
 
@@ -74,27 +80,38 @@ class ResNet(Backbone):
       images: [B, H, W, 3], normalised images of 32x32 pixels or more.
       train: whether to use batch statistics and update the running ones.
       domain_probs: [B, M], replaces F_d's softmax; only SDNorm uses it.
+      tap: sees and may change the value at each point; see `Backbone`.
+      enter: name of the point to start after.
     """
-    self.check(images)
+    skipped = self.check(images, domain_probs, enter)
     if self.style_at not in STYLE_AT:
       raise ValueError(f"style_at={self.style_at!r}: choose one of {STYLE_AT}")
-    plain = norm = self.norm_layers("batch")
+    plain = self.norm_layers("batch")
+    # Norms cannot know the domains before the style is there.
+    known = skipped > STYLE_AT.index(self.style_at)
+    norm = self.norm_layers() if known else plain
     block = _Bottleneck if self.depth >= 50 else _BasicBlock
     if self.remat:
       block = nn.remat(block, static_argnums=(3,))
 
-    make = functools.partial(_conv, 64, 7, 2, self.dtype)
-    x = make(name="conv1")(images)
-    if self.style_at == "stem":
-      f = self.style_map(make, images, x)
-      style, domain_logits, domain_probs = self.domains(f, domain_probs, train)
-      norm = self.norm_layers()
-    x = (norm if self.sdnorm_stem else plain)(
-      x, domain_probs, train, name="bn1"
-    )
-    # relu(max(x)) = max(relu(x)), with a quarter of the work.
-    x = nn.relu(_max_pool(x))
-    for stage in range(1, 5):
+    x, style, domain_logits = images, None, None
+    if not skipped:
+      make = functools.partial(_conv, 64, 7, 2, self.dtype)
+      x = make(name="conv1")(images)
+      if self.style_at == "stem":
+        f = self.style_map(make, images, x)
+        style, domain_logits, domain_probs = self.domains(
+          f, domain_probs, train
+        )
+        norm = self.norm_layers()
+      x = (norm if self.sdnorm_stem else plain)(
+        x, domain_probs, train, name="bn1"
+      )
+      # relu(max(x)) = max(relu(x)), with a quarter of the work.
+      x = nn.relu(_max_pool(x))
+      if tap:
+        x = tap("stem", x)
+    for stage in range(max(1, skipped), 5):
       for i in range(self._blocks[stage - 1]):
         x = block(
           width=64 * 2 ** (stage - 1),
@@ -108,7 +125,13 @@ class ResNet(Backbone):
           x, domain_probs, train
         )
         norm = self.norm_layers()
-    features = x.astype(jnp.float32).mean(axis=(1, 2))
+      if tap:
+        x = tap(f"layer{stage}", x)
+    if enter == "features":
+      features = x.astype(jnp.float32)
+    else:
+      features = x.astype(jnp.float32).mean(axis=(1, 2))
+      features = tap("features", features) if tap else features
     uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
     logits = nn.Dense(self.num_classes, kernel_init=uniform, name="fc")(
       features

@@ -30,7 +30,7 @@ class Backbone(nn.Module):
   norm: str = "sdnorm"
 
   @nn.compact
-  def __call__(self, images, train, domain_probs=None):
+  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
     style = style_statistics(images)
     normal = nn.initializers.normal(1.0)
     logits = style @ self.param("predictor", normal, (style.shape[1], M))
