@@ -165,6 +165,7 @@ def build(
     num_domains=config.num_domains,
     num_sources=len(split.sources),
     num_rows=len(dataset.labels),
+    image_size=config.image_size,
     feature_dim=outputs.features.shape[-1],
     epochs=config.epochs,
     steps_per_epoch=steps_per_epoch,

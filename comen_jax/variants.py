@@ -36,6 +36,11 @@ def _comen(title: str, norm: str, protogr: bool, protoccl: bool) -> Variant:
   )
 
 
+def _rival(title: str, method: str) -> Variant:
+  """A published method as it comes, with its own norm and options."""
+  return Variant(title, {"method": method, "norm": ""}, latent=False)
+
+
 VARIANTS = {
   "deepall": Variant("DeepAll", {"method": "deepall", "norm": ""}, False),
   "deepall_bn": Variant(
@@ -55,6 +60,12 @@ VARIANTS = {
     "COMEN with true domains (uses domain labels)",
     {**_comen("", "sdnorm", True, True).settings, "comen.true_domains": True},
   ),
+  # Rivals without domain labels.
+  "fact": _rival("FACT", "fact"),
+  "selfreg": _rival("SelfReg", "selfreg"),
+  "jigen": _rival("JiGen", "jigen"),
+  "randconv": _rival("RandConv", "randconv"),
+  "eisnet": _rival("EISNet", "eisnet"),
 }
 
 # Table 5 of the paper from its first row to its last, then our controls.

@@ -73,14 +73,16 @@ def test_a_config_that_is_no_variant_has_a_name_of_its_own(given, name):
   assert variants.name_of(config(**given)) == name
 
 
-@pytest.mark.parametrize("method", ["comen", "deepall", "deepall_bn"])
+@pytest.mark.parametrize("method", METHODS)
 def test_an_empty_norm_is_the_preset_of_the_method(method):
   given = config(method=method, norm=METHODS[method].norm)
   assert variants.name_of(given) == method
 
 
-def test_the_ablation_has_every_variant_once():
-  assert sorted(variants.ABLATION) == sorted(VARIANTS)
+def test_the_ablation_has_every_variant_of_comen_and_deepall_once():
+  own = ("comen", "deepall", "deepall_bn")
+  names = [n for n, v in VARIANTS.items() if v.settings["method"] in own]
+  assert sorted(variants.ABLATION) == sorted(names)
 
 
 def test_variants_are_pure_data():

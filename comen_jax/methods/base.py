@@ -101,6 +101,7 @@ class Task(NamedTuple):
     num_domains: number of latent domains M.
     num_sources: number of true source domains.
     num_rows: number of rows of the data set.
+    image_size: height and width of the network's input.
     feature_dim: size of the feature vector D.
     epochs: number of epochs of the whole run.
     steps_per_epoch: number of training steps of an epoch.
@@ -115,6 +116,7 @@ class Task(NamedTuple):
   num_domains: int
   num_sources: int
   num_rows: int
+  image_size: int
   feature_dim: int
   epochs: int
   steps_per_epoch: int

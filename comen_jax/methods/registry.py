@@ -10,12 +10,17 @@ from comen_jax.methods import (
   crossgrad,
   dann,
   deepall,
+  eisnet,
+  fact,
   groupdro,
+  jigen,
   mldg,
   penalties,
+  randconv,
+  selfreg,
 )
 from comen_jax.methods.base import Method, Setup, Task
-from comen_jax.methods.options import labelled
+from comen_jax.methods.options import label_free, labelled
 
 
 class Entry(NamedTuple):
@@ -59,6 +64,11 @@ METHODS = {
   ),
   "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
+  "fact": Entry(fact.create, label_free.Fact),
+  "selfreg": Entry(selfreg.create, label_free.SelfReg),
+  "jigen": Entry(jigen.create, label_free.JiGen, check=jigen.check),
+  "randconv": Entry(randconv.create, label_free.RandConv),
+  "eisnet": Entry(eisnet.create, label_free.EISNet, check=jigen.check),
   "vrex": _labelled(penalties.create_vrex, labelled.Vrex),
   "irm": _labelled(penalties.create_irm, labelled.Irm),
   "groupdro": _labelled(groupdro.create, labelled.GroupDro),

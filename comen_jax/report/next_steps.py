@@ -4,7 +4,6 @@ import shlex
 
 from comen_jax.report.document import Cell, Section, Table
 from comen_jax.report.records import Record
-from comen_jax.variants import VARIANTS
 
 _SEEDS = "0,1,2"
 _METHODS = "deepall,deepall_bn,comen"
@@ -58,7 +57,7 @@ def _sweep(record: Record) -> str:
   """Returns the command of a sweep with the settings of a run."""
   methods = _METHODS
   method = record.measured.get("method", "comen")
-  if method not in VARIANTS:
+  if method not in _METHODS.split(","):
     methods += f",{method}"
   return " ".join(
     [

@@ -17,6 +17,11 @@ from comen_jax.rules import Rule
 
 LABEL_FREE: dict[str, type] = {
   "mixstyle": label_free.MixStyle,
+  "fact": label_free.Fact,
+  "selfreg": label_free.SelfReg,
+  "jigen": label_free.JiGen,
+  "randconv": label_free.RandConv,
+  "eisnet": label_free.EISNet,
 }
 LABELLED: dict[str, type] = {  # Methods that use domain labels.
   "vrex": labelled.Vrex,

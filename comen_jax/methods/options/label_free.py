@@ -4,6 +4,11 @@ from typing import Annotated, NamedTuple
 
 from comen_jax import rules
 
+_GRID = rules.Rule(
+  lambda v: rules.is_whole(v) and (v == 0 or 2 <= v <= 8),
+  "0, or a whole number, 2 to 8",
+)
+
 
 class MixStyle(NamedTuple):
   """Settings of MixStyle.
@@ -18,3 +23,97 @@ class MixStyle(NamedTuple):
   layers: Annotated[tuple[str, ...], rules.NAMES] = ()
   probability: Annotated[float, rules.PROBABILITY] = 0.5
   alpha: Annotated[float, rules.POSITIVE] = 0.1
+
+
+class Fact(NamedTuple):
+  """Settings of FACT.
+
+  Attributes:
+    strength: largest part of the other image's amplitude spectrum.
+    weight: weight of the divergence from the teacher.
+    ramp_share: share of the epochs in which that weight grows.
+    temperature: temperature that divides the logits in the divergence.
+    decay: largest decay of the teacher's parameters.
+  """
+
+  strength: Annotated[float, rules.PROBABILITY] = 1.0
+  weight: Annotated[float, rules.NOT_NEGATIVE] = 2.0
+  ramp_share: Annotated[float, rules.PROBABILITY] = 0.1
+  temperature: Annotated[float, rules.POSITIVE] = 10.0
+  decay: Annotated[float, rules.PROBABILITY] = 0.9995
+
+
+class SelfReg(NamedTuple):
+  """Settings of SelfReg.
+
+  Attributes:
+    feature_weight: weight of the distance of features against that of logits.
+  """
+
+  feature_weight: Annotated[float, rules.NOT_NEGATIVE] = 0.3
+
+
+class JiGen(NamedTuple):
+  """Settings of JiGen.
+
+  Attributes:
+    order_weight: weight of the cross-entropy of the order.
+    unshuffled: probability that an image keeps its order, beta.
+    grid: number of tiles along a side; 0 takes 3, or 4 for images of less than
+      64 pixels.
+    permutations: number of orders beside the image's own.
+    tile_grayscale: probability that a tile loses its colour.
+    classify_shuffled: classify images in every order, not only in their own.
+  """
+
+  order_weight: Annotated[float, rules.NOT_NEGATIVE] = 0.7
+  unshuffled: Annotated[float, rules.PROBABILITY] = 0.9
+  grid: Annotated[int, _GRID] = 0
+  permutations: Annotated[int, rules.whole(1, 1000)] = 30
+  tile_grayscale: Annotated[float, rules.PROBABILITY] = 0.1
+  classify_shuffled: Annotated[bool, rules.FLAG] = True
+
+
+class RandConv(NamedTuple):
+  """Settings of RandConv. (5.0, False, 0.5) are those of its form RC_img.
+
+  Attributes:
+    weight: weight of the disagreement of three draws.
+    mix: mix the convolved image with the image itself.
+    keep: probability that a draw leaves the images as they are.
+  """
+
+  weight: Annotated[float, rules.NOT_NEGATIVE] = 10.0
+  mix: Annotated[bool, rules.FLAG] = True
+  keep: Annotated[float, rules.PROBABILITY] = 0.0
+
+
+class EISNet(NamedTuple):
+  """Settings of EISNet.
+
+  Attributes:
+    order_weight: weight of the cross-entropy of the order.
+    unshuffled: probability that an image keeps its order.
+    grid: number of tiles along a side; 0 takes 3, or 4 for images of less than
+      64 pixels.
+    permutations: number of orders beside the image's own.
+    tile_grayscale: probability that a tile loses its colour.
+    triplet_weight: weight of the triplets at the end; half of it at the start.
+    margin: margin of the triplets.
+    embedding: size of an embedding.
+    queue: number of embeddings in the queue.
+    negatives: largest number of negatives that a pair counts for.
+    decay: decay of the teacher's parameters.
+  """
+
+  order_weight: Annotated[float, rules.NOT_NEGATIVE] = 0.7
+  unshuffled: Annotated[float, rules.PROBABILITY] = 0.9
+  grid: Annotated[int, _GRID] = 0
+  permutations: Annotated[int, rules.whole(1, 1000)] = 30
+  tile_grayscale: Annotated[float, rules.PROBABILITY] = 0.1
+  triplet_weight: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  margin: Annotated[float, rules.POSITIVE] = 2.0
+  embedding: Annotated[int, rules.whole(1, 100_000)] = 128
+  queue: Annotated[int, rules.whole(1, 10_000_000)] = 1024
+  negatives: Annotated[int, rules.whole(1, 10_000_000)] = 256
+  decay: Annotated[float, rules.PROBABILITY] = 0.999
