@@ -62,6 +62,7 @@ VARIANTS = {
   ),
   # Rivals without domain labels.
   "fact": _rival("FACT", "fact"),
+  "sagnet": _rival("SagNet", "sagnet"),
   "selfreg": _rival("SelfReg", "selfreg"),
   "jigen": _rival("JiGen", "jigen"),
   "randconv": _rival("RandConv", "randconv"),
@@ -77,7 +78,7 @@ ABLATION = (
 
 # The norm that an empty `norm` stands for, if it is not the backbone's own;
 # METHODS has the same values.
-_PRESET_NORMS = {"comen": "sdnorm", "deepall_bn": "batch"}
+_PRESET_NORMS = {"comen": "sdnorm", "deepall_bn": "batch", "sagnet": "batch"}
 _COMEN_DEFAULTS = {"protogr": True, "protoccl": True, "true_domains": False}
 
 

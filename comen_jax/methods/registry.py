@@ -17,6 +17,7 @@ from comen_jax.methods import (
   mldg,
   penalties,
   randconv,
+  sagnet,
   selfreg,
 )
 from comen_jax.methods.base import Method, Setup, Task
@@ -65,6 +66,13 @@ METHODS = {
   "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
   "fact": Entry(fact.create, label_free.Fact),
+  "sagnet": Entry(
+    sagnet.create,
+    label_free.SagNet,
+    "batch",
+    norms=("batch",),
+    backbones=("digits_cnn", "resnet18", "resnet34", "resnet50"),
+  ),
   "selfreg": Entry(selfreg.create, label_free.SelfReg),
   "jigen": Entry(jigen.create, label_free.JiGen, check=jigen.check),
   "randconv": Entry(randconv.create, label_free.RandConv),

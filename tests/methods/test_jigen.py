@@ -14,6 +14,12 @@ from comen_jax.methods.options.label_free import JiGen
 KEY = jax.random.key(5)
 
 
+def _setup(size):
+  return Setup(
+    "resnet18", points=(), norm="batch", image_size=size, stage_shares=(1.0,)
+  )
+
+
 def _task_and_case(options):
   task = toy.toy_task()
   method = jigen.create(task, options)
@@ -98,13 +104,13 @@ def test_the_loss_is_its_equation(classify_shuffled):
 )
 def test_the_grid_follows_the_size_of_the_image(size, grid, found):
   options = JiGen(grid=grid)
-  jigen.check(options, Setup("resnet18", "batch", size, (1.0,)))
+  jigen.check(options, _setup(size))
   assert jigen.grid_of(size, options) == found
 
 
 @pytest.mark.parametrize(("size", "grid", "way"), [(224, 0, 222), (32, 3, 30)])
 def test_a_size_that_does_not_divide_is_one_line(size, grid, way):
-  setup = Setup("resnet18", "batch", size, (1.0,))
+  setup = _setup(size)
   with pytest.raises(UserError, match=f"image_size={way}") as caught:
     jigen.check(JiGen(grid=grid), setup)
   assert "\n" not in str(caught.value)

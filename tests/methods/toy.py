@@ -19,7 +19,7 @@ class Toy(nn.Module):
   """features = relu(image @ kernel), logits = features @ head."""
 
   @nn.compact
-  def __call__(self, images, train, domain_probs=None):
+  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
     flat = images.reshape(len(images), -1)
     normal = nn.initializers.normal(0.1)
     features = nn.relu(flat @ self.param("kernel", normal, (flat.shape[1], D)))
@@ -49,7 +49,7 @@ def toy_state(method: Method, task: Task) -> TrainState:
   """The first state, from a fixed key."""
 
   def init() -> TrainState:
-    image = jnp.zeros((1, SIZE, SIZE, 3))
+    image = jnp.zeros((1, task.image_size, task.image_size, 3))
     variables = task.model.init(jax.random.key(0), image, train=False)
     params, stats = variables["params"], variables.get("batch_stats", {})
     extra, memory = method.init(

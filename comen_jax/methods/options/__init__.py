@@ -18,6 +18,7 @@ from comen_jax.rules import Rule
 LABEL_FREE: dict[str, type] = {
   "mixstyle": label_free.MixStyle,
   "fact": label_free.Fact,
+  "sagnet": label_free.SagNet,
   "selfreg": label_free.SelfReg,
   "jigen": label_free.JiGen,
   "randconv": label_free.RandConv,

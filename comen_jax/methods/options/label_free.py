@@ -117,3 +117,17 @@ class EISNet(NamedTuple):
   queue: Annotated[int, rules.whole(1, 10_000_000)] = 1024
   negatives: Annotated[int, rules.whole(1, 10_000_000)] = 256
   decay: Annotated[float, rules.PROBABILITY] = 0.999
+
+
+class SagNet(NamedTuple):
+  """Settings of SagNet.
+
+  Attributes:
+    adversary_weight: weight of the adversary.
+    adversary_clip: largest norm of the adversary's gradient.
+    dropout: probability that a feature is dropped, in both paths.
+  """
+
+  adversary_weight: Annotated[float, rules.NOT_NEGATIVE] = 0.1
+  adversary_clip: Annotated[float, rules.POSITIVE] = 0.1
+  dropout: Annotated[float, rules.DECAY] = 0.5

@@ -1,0 +1,148 @@
+"""SagNet: its two randomisations in numpy, and which loss trains what."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import toy
+
+from comen_jax.methods import sagnet
+from comen_jax.methods.options.label_free import SagNet
+from comen_jax.nn.digits_cnn import DigitsCNN
+from comen_jax.nn.resnet import ResNet
+
+KEY = jax.random.key(6)
+SIZE = 16
+
+
+def _maps():
+  x = np.random.default_rng(0).normal(size=(4, 3, 3, 2))
+  return (2 * x + np.arange(4)[:, None, None, None]).astype(np.float32)
+
+
+def _style(values):
+  """Mean and unbiased variance of one channel of one image, one by one."""
+  mean = sum(values) / len(values)
+  return mean, sum((v - mean) ** 2 for v in values) / (len(values) - 1)
+
+
+def test_style_randomisation_mixes_means_and_variances():
+  x = _maps()
+  order_key, part_key = jax.random.split(KEY)
+  other = np.asarray(jax.random.permutation(order_key, 4))
+  part = np.asarray(jax.random.uniform(part_key, (4, 1, 1, 1))).reshape(4)
+  want = np.zeros(x.shape)
+  for i, c in np.ndindex(4, 2):
+    mean, var = _style(x[i, ..., c].ravel())
+    mean2, var2 = _style(x[other[i], ..., c].ravel())
+    content = (x[i, ..., c] - mean) / np.sqrt(var + 1e-5)
+    mixed = part[i] * var + (1 - part[i]) * var2
+    want[i, ..., c] = content * np.sqrt(mixed + 1e-5)
+    want[i, ..., c] += part[i] * mean + (1 - part[i]) * mean2
+  got = jax.jit(sagnet.randomise_style)(KEY, x)
+  np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_content_randomisation_keeps_the_style():
+  x = _maps()
+  other = np.asarray(jax.random.permutation(KEY, 4))
+  assert (other != np.arange(4)).any()
+  got = np.asarray(jax.jit(sagnet.randomise_content)(KEY, x))
+  for i, c in np.ndindex(4, 2):
+    mean, var = _style(x[i, ..., c].ravel())
+    mean2, var2 = _style(x[other[i], ..., c].ravel())
+    content = (x[other[i], ..., c] - mean2) / np.sqrt(var2 + 1e-5)
+    want = content * np.sqrt(var + 1e-5) + mean
+    np.testing.assert_allclose(got[i, ..., c], want, rtol=1e-4, atol=1e-5)
+
+
+def test_an_image_alone_keeps_its_style_and_content():
+  x = _maps()[:1]
+  np.testing.assert_allclose(sagnet.randomise_style(KEY, x), x, atol=1e-5)
+  np.testing.assert_allclose(sagnet.randomise_content(KEY, x), x, atol=1e-5)
+
+
+def test_ignorance_is_least_for_a_uniform_prediction():
+  logits = np.float32([[0, 0], [3, -3]])
+  p = toy.softmax(logits)
+  want = [-(np.log(a + 1e-5) + np.log(b + 1e-5)) / 2 for a, b in p]
+  got = sagnet.ignorance(logits)
+  np.testing.assert_allclose(got, want, rtol=1e-5)
+  assert got[0] < got[1]
+
+
+def test_dropout_keeps_the_mean():
+  got = np.asarray(sagnet.dropout(KEY, jnp.ones((100, 100)), 0.25))
+  assert set(np.unique(got)) == {np.float32(0), np.float32(1 / 0.75)}
+  assert got.mean() == pytest.approx(1, abs=0.02)
+
+
+@jax.jit
+def _gradient(weight, style_scale):
+  """The gradient of one step on digits, by parameter; compiled once."""
+  model = DigitsCNN(toy.K, norm="batch")
+  task = toy.toy_task(model=model, image_size=SIZE, feature_dim=64)
+  options = SagNet(adversary_weight=weight, adversary_clip=0.01)
+  method = sagnet.create(task, options)
+  state = toy.toy_state(method, task)
+  style = jax.tree.map(lambda x: style_scale * x, state.params["style"])
+  images = np.random.default_rng(0).uniform(-1, 1, (toy.B, SIZE, SIZE, 3))
+  batch = toy.toy_batch().replace(image=jnp.asarray(images, jnp.float32))
+  loss = lambda params: method.stages[0].loss(
+    state.replace(params=params), batch, KEY
+  )[0]
+  return jax.grad(loss)({**state.params, "style": style})
+
+
+def test_each_loss_trains_its_own_parameters():
+  without, within = _gradient(0.0, 1.0), _gradient(100.0, 1.0)
+  change = jax.tree.map(lambda a, b: np.asarray(b - a), without, within)
+  trained = {
+    layer
+    for layer, leaves in change["backbone"].items()
+    if any(np.abs(leaf).max() > 1e-6 for leaf in leaves.values())
+  }
+  # The adversary reaches the norms before the split, not a convolution.
+  assert trained == {"norm1", "norm2"}
+  assert {*change["backbone"]["norm1"]} == {"scale", "bias"}
+  norms = {name: change["backbone"][name] for name in ("norm1", "norm2")}
+  assert float(optax.tree.norm(norms)) == pytest.approx(0.01, rel=1e-3)
+  # Nor the style path, which its own loss trains.
+  assert float(optax.tree.norm(change["style"])) < 1e-6
+  assert all(
+    float(optax.tree.norm(tree)) > 1e-4 for tree in without["style"].values()
+  )
+  # And that loss does not reach the backbone.
+  other = _gradient(0.0, 3.0)["backbone"]
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6),
+    without["backbone"], other,
+  )  # fmt: skip
+
+
+def test_the_style_path_has_copies_of_the_layers_after_the_split():
+  model = DigitsCNN(toy.K, norm="batch")
+  task = toy.toy_task(model=model, image_size=SIZE, feature_dim=64)
+  params = toy.toy_state(sagnet.create(task, SagNet()), task).params
+  assert {*params["style"]} == {"conv3", "norm3", "conv4", "norm4", "head"}
+  for name, tree in params["style"].items():
+    jax.tree.map(np.testing.assert_array_equal, tree, params["backbone"][name])
+
+
+def test_the_norms_before_the_split_of_a_resnet():
+  model = ResNet(toy.K, depth=10)
+  after = sagnet.layers_after(model, "layer2", 32)
+  assert {*after} == {"layer3_0", "layer4_0", "fc"}
+  params = jax.eval_shape(
+    lambda: model.init(KEY, jnp.zeros((1, 32, 32, 3)), train=False)
+  )["params"]
+  marks = sagnet.norms_before(params, after)
+  found = {
+    "/".join(key.key for key in keys)
+    for keys, marked in jax.tree_util.tree_leaves_with_path(marks)
+    if marked
+  }
+  norms = ("bn1", "layer1_0/bn1", "layer1_0/bn2", "layer2_0/bn1")
+  norms += ("layer2_0/bn2", "layer2_0/downsample_1")
+  assert found == {f"{n}/{leaf}" for n in norms for leaf in ("scale", "bias")}
