@@ -25,9 +25,8 @@ from comen_jax.methods import registry as methods
 from comen_jax.methods.base import Method, Report, Task
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn import pretrained
+from comen_jax.nn import registry as backbones
 from comen_jax.nn.backbone import STYLE_COPY, Backbone, Outputs
-from comen_jax.nn.registry import build as build_backbone
-from comen_jax.nn.registry import shapes
 from comen_jax.process import agreement
 from comen_jax.sharding import Shardings
 from comen_jax.train_state import TrainState
@@ -103,14 +102,15 @@ class Experiment(NamedTuple):
     self, state: TrainState, number: int
   ) -> tuple[TrainState, Report]:
     """Runs the `prepare` of stage `number`."""
+    stage = self.method.stages[number]
     # No step folds this number into the key. The key is on one device, as all
     # that a process computes by itself.
     key = jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1)
     key = jax.random.fold_in(key, number)
-    state, report = self.method.stages[number].prepare(
-      state, self.sources, self.feature_step, key
-    )
-    return agreement.place(state, self.shardings.replicated), report
+    if stage.prepare_each_epoch:
+      key = jax.random.fold_in(key, int(state.step))
+    after, report = stage.prepare(state, self.sources, self.feature_step, key)
+    return agreement.place(after, self.shardings.replicated), report
 
   def evaluate(self, state: TrainState, rows: np.ndarray) -> EvalMetrics:
     """Accuracy and loss over `rows`, on the host."""
@@ -152,7 +152,7 @@ def build(
   config_lib.check_split(config, split)
   sizes = config_lib.batch_sizes(config, split, shardings.mesh.size)
   model, views = network(config, len(dataset.class_names))
-  outputs, variables = shapes(model, config.image_size)
+  outputs, variables = backbones.shapes(model, config.image_size)
   weights, report = {}, None
   if config.pretrained:
     weights, report = pretrained.read(config.pretrained, variables)
@@ -219,7 +219,7 @@ def build(
     ),
     train_steps=tuple(
       steps.jit_train_step(
-        shardings, loss=stage.loss, tx=tx, frozen=stage.frozen, views=views
+        shardings, loss=stage.loss, tx=tx, scales=stage.factors, views=views
       )
       for stage in method.stages
     ),
@@ -238,7 +238,7 @@ def network(config: ConfigDict, num_classes: int) -> tuple[Backbone, Views]:
 
   It is the same in training, prediction and export.
   """
-  model = build_backbone(
+  model = backbones.build(
     config.backbone,
     num_classes=num_classes,
     norm=config_lib.norm(config),

@@ -3,7 +3,8 @@
 What varies (loss, optimiser, views, ...) is bound in `experiment.build`.
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -65,7 +66,7 @@ def train_step(
   *,
   loss: Loss,
   tx: optax.GradientTransformation,
-  frozen: tuple[str, ...],
+  scales: Mapping[str, float],
   views: Views,
 ) -> tuple[TrainState, Metrics]:
   """Updates the state once.
@@ -76,7 +77,8 @@ def train_step(
     key: the run's key; the step number makes it fresh.
     loss: the stage's loss.
     tx: the optimiser.
-    frozen: paths of parameters that keep their value, to the last bit.
+    scales: factors of the updates by path of the parameters; those of factor 0
+      keep their value, to the last bit.
     views: how stored images become inputs of the network.
   """
   view_key, loss_key = jax.random.split(jax.random.fold_in(key, state.step))
@@ -88,44 +90,49 @@ def train_step(
   batch_stats, memory, metrics = aux
   updates, opt_state = tx.update(grads, state.opt_state, state.params)
   state = state.replace(
-    params=optax.apply_updates(state.params, freeze(updates, frozen)),
+    params=optax.apply_updates(state.params, scaled(updates, scales)),
     batch_stats=batch_stats,
     memory=memory,
-    opt_state=hold(opt_state, state.opt_state, frozen),
+    opt_state=hold(opt_state, state.opt_state, scales),
     step=state.step + 1,
   )
   return state, {"loss": value, **metrics}
 
 
-def freeze(updates: Any, frozen: tuple[str, ...]) -> Any:
-  """Sets the updates at and below the paths `frozen` to zero.
+def scaled(updates: Any, scales: Mapping[str, float]) -> Any:
+  """Multiplies the updates at and below paths of parameters by factors.
 
   This comes after weight decay and momentum, which would move a parameter even
-  without a gradient.
+  without a gradient. A factor 0 gives exactly zero.
 
   Args:
     updates: a pytree of dicts, like the parameters.
-    frozen: paths such as "backbone/domain_predictor".
+    scales: factors by path, such as {"backbone/domain_predictor": 0.0}. Where
+      two paths lead to a parameter, both factors count.
   """
   used = set()
 
   def update(keys, value: jax.Array) -> jax.Array:
-    hits = paths_above(keys, frozen)
+    hits = paths_above(keys, tuple(scales))
     used.update(hits)
-    return jnp.zeros_like(value) if hits else value
+    factor = math.prod(scales[path] for path in hits)
+    if not factor:
+      return jnp.zeros_like(value)
+    return factor * value if hits else value
 
   updates = jax.tree_util.tree_map_with_path(update, updates)
-  if unknown := set(frozen) - used:
+  if unknown := set(scales) - used:
     raise ValueError(f"no parameters at {', '.join(sorted(unknown))}")
   return updates
 
 
-def hold(new: Any, old: Any, frozen: tuple[str, ...]) -> Any:
-  """The new state of the optimiser, but the old one of frozen parameters.
+def hold(new: Any, old: Any, scales: Mapping[str, float]) -> Any:
+  """The new state of the optimiser, but the old one where a factor is 0.
 
-  Else weight decay would fill their momentum, and the first steps after they
-  are free again would follow it.
+  Else weight decay would fill the momentum of a frozen parameter, and the first
+  steps after it is free again would follow it.
   """
+  frozen = [path for path, factor in scales.items() if not factor]
 
   def choose(keys, new: jax.Array, old: jax.Array) -> jax.Array:
     return old if paths_above(keys, frozen) else new
@@ -213,13 +220,13 @@ def jit_train_step(
   *,
   loss: Loss,
   tx: optax.GradientTransformation,
-  frozen: tuple[str, ...],
+  scales: Mapping[str, float],
   views: Views,
 ) -> TrainStep:
   """Jits `train_step`; the state is donated."""
   replicated, rows = shardings.replicated, shardings.rows
   step = jax.jit(
-    partial(train_step, loss=loss, tx=tx, frozen=frozen, views=views),
+    partial(train_step, loss=loss, tx=tx, scales=scales, views=views),
     in_shardings=(replicated, rows, replicated),
     out_shardings=replicated,
     donate_argnums=0,

@@ -9,7 +9,7 @@ import pytest
 from comen_jax.errors import UserError
 from comen_jax.methods.base import Stage, split_epochs
 from comen_jax.run import plan
-from comen_jax.steps import freeze
+from comen_jax.steps import hold, scaled
 
 
 @pytest.mark.parametrize("shares", [(0.1, 0.3, 0.6), (0.0, 0.4, 0.6), (1.0,)])
@@ -48,7 +48,11 @@ UPDATES = {
 
 
 def frozen(*paths):
-  found = freeze(jax.tree.map(jnp.asarray, UPDATES), paths)
+  return scaled_updates(**dict.fromkeys(paths, 0.0))
+
+
+def scaled_updates(**scales):
+  found = scaled(jax.tree.map(jnp.asarray, UPDATES), scales)
   return jax.tree.map(float, found)
 
 
@@ -69,6 +73,26 @@ def test_several_paths_are_frozen_and_the_rest_is_not():
 def test_a_frozen_path_without_parameters_is_an_error():
   with pytest.raises(ValueError, match="backbone/convv"):
     frozen("backbone/conv", "backbone/convv")
+
+
+def test_updates_are_multiplied_and_a_factor_0_stays_exact():
+  want = copy.deepcopy(UPDATES)
+  want["backbone"]["conv"] = {"kernel": 10.0, "bias": 40.0}
+  want["domain_predictor"]["kernel"] = 0.0
+  scales = {"backbone/conv": 10.0, "backbone/conv/bias": 2.0}
+  assert scaled_updates(**scales, domain_predictor=0.0) == want
+  broken = {"a": jnp.array([jnp.inf, jnp.nan])}
+  assert scaled(broken, {"a": 0.0})["a"].tolist() == [0.0, 0.0]
+
+
+def test_the_momentum_of_a_scaled_parameter_goes_on():
+  new, old = {"a": 1.0, "b": 2.0, "c": 3.0}, {"a": 4.0, "b": 5.0, "c": 6.0}
+  assert hold(new, old, {"a": 0.0, "b": 10.0}) == {"a": 4.0, "b": 2.0, "c": 3.0}
+
+
+def test_a_stage_has_one_factor_for_each_path():
+  stage = Stage("s", 1, _nothing, frozen=("a",), scales={"a": 5.0, "b": 2.0})
+  assert stage.factors == {"a": 0.0, "b": 2.0}
 
 
 def _nothing(*_):
@@ -98,6 +122,22 @@ def test_units_are_in_the_order_of_work():
   ]
   assert [u.stage_number for u in units] == [0, 0, 1, 1, 2, 2, 2, 2]
   assert [u.kind for u in units[1:4]] == ["epoch", "prepare", "epoch"]
+
+
+def test_a_stage_may_prepare_before_each_of_its_epochs():
+  stages = (
+    Stage("a", 1, _nothing),
+    Stage("b", 2, _nothing, _nothing, prepare_each_epoch=True),
+    Stage("c", 1, _nothing, prepare_each_epoch=True),  # Nothing to prepare.
+  )
+  assert described(plan.units(stages)) == [
+    (0, "a", 0, 0),
+    (1, "b", None, 1),
+    (2, "b", 0, 1),
+    (3, "b", None, 2),
+    (4, "b", 1, 2),
+    (5, "c", 0, 3),
+  ]
 
 
 def test_a_stage_of_no_epochs_still_prepares():

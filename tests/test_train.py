@@ -200,10 +200,10 @@ def test_one_and_eight_devices_compute_the_same_losses(
   traces = collections.Counter()
   original = steps.train_step
 
-  def counted(state, batch, key, *, loss, tx, frozen, views):
+  def counted(state, batch, key, *, loss, tx, scales, views):
     traces[loss] += 1
     return original(
-      state, batch, key, loss=loss, tx=tx, frozen=frozen, views=views
+      state, batch, key, loss=loss, tx=tx, scales=scales, views=views
     )
 
   monkeypatch.setattr(steps, "train_step", counted)

@@ -1,6 +1,7 @@
 """What a method is: a tuple of stages. `train.py` knows these and no method."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -36,7 +37,7 @@ class Report(NamedTuple):
 
 
 class Prepare(Protocol):
-  """Work that a stage does once, on the host, before its first epoch.
+  """Work that a stage does on the host before its first epoch, or before each.
 
   It may pass over the source images with `feature_step`.
   """
@@ -58,8 +59,11 @@ class Stage(NamedTuple):
     epochs: number of epochs.
     loss: the loss of a training step.
     prepare: work before the first epoch, or None.
+    prepare_each_epoch: do that work before every epoch.
     frozen: paths of parameters that keep their value during the stage, such as
       "backbone/conv1".
+    scales: factors of the updates by path of the parameters, such as
+      {"backbone/head": 10.0}, for layers that learn faster or slower.
     diagnose: measures the last batch of every epoch, for the log only.
   """
 
@@ -69,6 +73,13 @@ class Stage(NamedTuple):
   prepare: Prepare | None = None
   frozen: tuple[str, ...] = ()
   diagnose: Diagnose | None = None
+  scales: Mapping[str, float] = MappingProxyType({})
+  prepare_each_epoch: bool = False
+
+  @property
+  def factors(self) -> dict[str, float]:
+    """Factors of the updates by path; those of frozen parameters are 0."""
+    return {**self.scales, **dict.fromkeys(self.frozen, 0.0)}
 
 
 class Method(NamedTuple):

@@ -32,8 +32,14 @@ def units(stages: tuple[Stage, ...]) -> list[Unit]:
   found: list[Unit] = []
   run_epoch = 0
   for stage_number, stage in enumerate(stages):
-    epochs = [None] if stage.prepare else []
-    for epoch in [*epochs, *range(stage.epochs)]:
+    for epoch in _epochs(stage):
       found.append(Unit(len(found), stage, stage_number, epoch, run_epoch))
       run_epoch += epoch is not None
   return found
+
+
+def _epochs(stage: Stage) -> list[int | None]:
+  """Numbers of the epochs of a stage, with None for each `prepare`."""
+  if stage.prepare and stage.prepare_each_epoch:
+    return [part for epoch in range(stage.epochs) for part in (None, epoch)]
+  return [*([None] if stage.prepare else []), *range(stage.epochs)]

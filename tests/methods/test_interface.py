@@ -9,6 +9,7 @@ import pytest
 from golden_helpers import made_experiment
 
 from comen_jax.methods import deepall, registry
+from comen_jax.methods.base import Method, Report, Stage
 
 
 class Options(NamedTuple):
@@ -51,3 +52,28 @@ def test_a_task_says_how_long_an_epoch_is_and_what_pixels_are(given):
   (task,) = given
   assert task.steps_per_epoch == experiment.steps_per_epoch == 2
   assert task.views is experiment.views
+
+
+def test_each_prepare_of_an_epoch_has_the_key_of_its_step(monkeypatch):
+  """So a resumed run prepares what the run without a stop prepared."""
+
+  def draw(state, sources, feature_step, key):
+    drawn = jax.random.uniform(key)
+    return state.replace(memory=drawn), Report({"drawn": float(drawn)})
+
+  def create(task, options):
+    stage = Stage("train", task.epochs, None, draw, prepare_each_epoch=each)
+    return Method((stage,), lambda *_: ({}, jnp.zeros(())), None)
+
+  for each in (True, False):
+    entry = registry.Entry(create, Options)
+    monkeypatch.setitem(registry.METHODS, "keeper", entry)
+    experiment = made_experiment("keeper")
+    state = experiment.init()
+    later = state.replace(step=state.step + 2)
+    values = [
+      experiment.prepare(s, 0)[1].metrics["drawn"]
+      for s in (state, later, state, later)
+    ]
+    assert values[:2] == values[2:]
+    assert (values[0] != values[1]) == each
