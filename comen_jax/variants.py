@@ -61,12 +61,17 @@ VARIANTS = {
     {**_comen("", "sdnorm", True, True).settings, "comen.true_domains": True},
   ),
   # Rivals without domain labels.
+  "mixstyle": _rival("MixStyle", "mixstyle"),
   "fact": _rival("FACT", "fact"),
   "sagnet": _rival("SagNet", "sagnet"),
   "selfreg": _rival("SelfReg", "selfreg"),
   "jigen": _rival("JiGen", "jigen"),
   "randconv": _rival("RandConv", "randconv"),
   "eisnet": _rival("EISNet", "eisnet"),
+  # Rivals with domain labels.
+  "mixstyle_crossdomain": _rival(
+    "MixStyle across domains (uses domain labels)", "mixstyle_crossdomain"
+  ),
 }
 
 # Table 5 of the paper from its first row to its last, then our controls.

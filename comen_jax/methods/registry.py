@@ -14,6 +14,7 @@ from comen_jax.methods import (
   fact,
   groupdro,
   jigen,
+  mixstyle,
   mldg,
   penalties,
   randconv,
@@ -65,6 +66,7 @@ METHODS = {
   ),
   "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
+  "mixstyle": Entry(mixstyle.create, label_free.MixStyle, check=mixstyle.check),
   "fact": Entry(fact.create, label_free.Fact),
   "sagnet": Entry(
     sagnet.create,
@@ -83,6 +85,9 @@ METHODS = {
   "coral": _labelled(penalties.create_coral, labelled.Coral),
   "mmd": _labelled(penalties.create_mmd, labelled.Mmd),
   "dann": _labelled(dann.create, labelled.Dann),
+  "mixstyle_crossdomain": _labelled(
+    mixstyle.create_crossdomain, label_free.MixStyle, check=mixstyle.check
+  ),
   "mldg": _labelled(mldg.create, labelled.Mldg),
   "crossgrad": _labelled(crossgrad.create, labelled.CrossGrad),
 }

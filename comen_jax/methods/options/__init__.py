@@ -31,6 +31,7 @@ LABELLED: dict[str, type] = {  # Methods that use domain labels.
   "coral": labelled.Coral,
   "mmd": labelled.Mmd,
   "dann": labelled.Dann,
+  "mixstyle_crossdomain": label_free.MixStyle,
   "mldg": labelled.Mldg,
   "crossgrad": labelled.CrossGrad,
 }
