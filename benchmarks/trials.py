@@ -64,6 +64,8 @@ TRIALS = {
     (*_BEFORE, *_MEDIUM, "sdnorm.per_domain_affine=False"),
   ),
   "noise_1": ("comen", (*_BEFORE, *_MEDIUM, "comen.pretrain_noise=1.0")),
+  "pixels": ("comen", (*_BEFORE, *_MEDIUM, "comen.style_from=pixels")),
+  "kmeans": ("comen", (*_BEFORE, *_MEDIUM, "comen.clustering=kmeans")),
   "paper": ("comen", _AFTER),  # The variant of the config that has this name.
 }
 
