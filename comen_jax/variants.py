@@ -62,6 +62,9 @@ VARIANTS = {
   ),
   # Rivals without domain labels.
   "mixstyle": _rival("MixStyle", "mixstyle"),
+  "rsc": _rival("RSC", "rsc"),
+  "sfa_s": _rival("SFA-S (our reading)", "sfa_s"),
+  "sfa_a": _rival("SFA-A (our reading)", "sfa_a"),
   "fact": _rival("FACT", "fact"),
   "sagnet": _rival("SagNet", "sagnet"),
   "selfreg": _rival("SelfReg", "selfreg"),

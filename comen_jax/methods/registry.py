@@ -18,8 +18,10 @@ from comen_jax.methods import (
   mldg,
   penalties,
   randconv,
+  rsc,
   sagnet,
   selfreg,
+  sfa,
 )
 from comen_jax.methods.base import Method, Setup, Task
 from comen_jax.methods.options import label_free, labelled
@@ -67,6 +69,14 @@ METHODS = {
   "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
   "mixstyle": Entry(mixstyle.create, label_free.MixStyle, check=mixstyle.check),
+  # After AlexNet's last feature map come hidden layers, not the head.
+  "rsc": Entry(
+    rsc.create,
+    label_free.Rsc,
+    backbones=("digits_cnn", "resnet18", "resnet34", "resnet50"),
+  ),
+  "sfa_s": Entry(sfa.create_s, label_free.SfaS),
+  "sfa_a": Entry(sfa.create_a, label_free.SfaA),
   "fact": Entry(fact.create, label_free.Fact),
   "sagnet": Entry(
     sagnet.create,

@@ -17,6 +17,9 @@ from comen_jax.rules import Rule
 
 LABEL_FREE: dict[str, type] = {
   "mixstyle": label_free.MixStyle,
+  "rsc": label_free.Rsc,
+  "sfa_s": label_free.SfaS,
+  "sfa_a": label_free.SfaA,
   "fact": label_free.Fact,
   "sagnet": label_free.SagNet,
   "selfreg": label_free.SelfReg,

@@ -25,6 +25,52 @@ class MixStyle(NamedTuple):
   alpha: Annotated[float, rules.POSITIVE] = 0.1
 
 
+class Rsc(NamedTuple):
+  """Settings of RSC.
+
+  Attributes:
+    position_probability: probability that a step mutes positions, not channels.
+    position_share: share of the positions of a feature map that are muted.
+    channel_share: share of its channels that are muted.
+    image_share: share of the images that are muted at most, in the first half
+      of the epochs.
+    image_growth: added to that share in the second half.
+    mirror: add a mirrored copy of every image to the batch, as the official
+      code does.
+  """
+
+  position_probability: Annotated[float, rules.PROBABILITY] = 0.5
+  position_share: Annotated[float, rules.PROBABILITY] = 1 / 3
+  channel_share: Annotated[float, rules.PROBABILITY] = 1 / 3.2
+  image_share: Annotated[float, rules.PROBABILITY] = 0.3
+  image_growth: Annotated[float, rules.PROBABILITY] = 0.2
+  mirror: Annotated[bool, rules.FLAG] = False
+
+
+class SfaS(NamedTuple):
+  """Settings of SFA-S.
+
+  Attributes:
+    scale_deviation: deviation of the factor of each feature from 1, s1.
+    shift_deviation: deviation of what is added to each feature, s2.
+  """
+
+  scale_deviation: Annotated[float, rules.NOT_NEGATIVE] = 0.3
+  shift_deviation: Annotated[float, rules.NOT_NEGATIVE] = 0.3
+
+
+class SfaA(NamedTuple):
+  """Settings of SFA-A.
+
+  Attributes:
+    strength: factor of the noise; 1 gives it the covariance of the class.
+    window: number of features of a class that the covariance is taken of.
+  """
+
+  strength: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  window: Annotated[int, rules.whole(2, 100_000)] = 64
+
+
 class Fact(NamedTuple):
   """Settings of FACT.
 
