@@ -7,6 +7,7 @@ under launch/local.sh, several processes train one run (docs/scale.md).
 
 import hashlib
 import json
+import pathlib
 
 from absl import app, flags
 
@@ -29,12 +30,14 @@ def main(argv: list[str]) -> None:
   from comen_jax import process, train
   from comen_jax.data import registry
   from comen_jax.process import distributed, nans
+  from comen_jax.run import console, next_commands
 
   process.start()
   dataset = registry.shown_name(config.dataset, config.data_dir)
   workdir = _WORKDIR.value or _default_workdir(config, dataset)
   with distributed.session(), nans.debugged(config_flag.debug_nans()):
     train.train_and_evaluate(config, workdir)
+    console.say(next_commands.lines(pathlib.Path(workdir)))
 
 
 def _default_workdir(config, dataset: str) -> str:

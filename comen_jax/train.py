@@ -32,6 +32,7 @@ from comen_jax.run.checkpointing import Checkpoints
 from comen_jax.run.disk_errors import reported
 from comen_jax.run.interruption import Interruption
 from comen_jax.run.plan import Unit
+from comen_jax.run.progress import Progress
 from comen_jax.run.workdir import Workdir
 from comen_jax.train_state import TrainState
 
@@ -68,7 +69,7 @@ def _run(
   units = plan.units(experiment.method.stages)
   console.introduce(experiment, state.params, run.path, done, len(units))
 
-  progress = console.Progress(
+  progress = Progress(
     units[done:], experiment.steps_per_epoch, config.logging.every
   )
   try:
@@ -103,7 +104,7 @@ def _train(
   checkpoints: Checkpoints,
   state: TrainState,
   units: list[Unit],
-  progress: console.Progress,
+  progress: Progress,
 ) -> TrainState:
   """Does the units that are left -> the last state."""
   interruption = Interruption(run.path)
@@ -112,7 +113,7 @@ def _train(
   for unit in units:
     begin = time.monotonic()
     if unit.epoch is None:  # If it is stopped, it is done again: no harm.
-      console.say(f"preparing {unit.stage.name} ...")
+      progress.begin(unit)
       state, report = experiment.prepare(state, unit.stage_number)
       found, rank = discovered.record(report, experiment.dataset), _NO_CANDIDATE
     with stopping.held():
@@ -144,7 +145,7 @@ def _epoch(
   experiment: Experiment,
   state: TrainState,
   unit: Unit,
-  progress: console.Progress,
+  progress: Progress,
   interruption: Interruption,
 ) -> tuple[TrainState, dict[str, Any], float]:
   """Trains for one epoch -> (state, its record, rank of its checkpoint).
@@ -153,6 +154,7 @@ def _epoch(
   """
   step = experiment.train_steps[unit.stage_number]
   history = interruption.history(unit.number)
+  progress.begin(unit, len(history))
   watch = finite.Watch(unit, int(state.step) - len(history))
   try:
     for batch in experiment.train_batches(unit.run_epoch, len(history)):
@@ -227,6 +229,7 @@ def _test(
 
   It also writes the arrays and figures of the chosen epoch.
   """
+  console.say(f"testing on {experiment.split.target} ...")
   last, chosen = selection.last(run.records), selection.best(run.records)
   tested = {last["epoch"]: _target_accuracy(experiment, state)}
   if chosen["epoch"] != last["epoch"]:
@@ -243,4 +246,5 @@ def _test(
     f"{setting['dataset']}, target {setting['target']}, {setting['method']}"
   )
   run.picture(arrays, title)
+  run.give_examples(experiment.dataset, experiment.split)
   return tested

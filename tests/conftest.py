@@ -10,19 +10,14 @@ import pathlib
 import shutil
 import tempfile
 
+from xla_flags import XLA_FLAGS
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # The first process of a test run sets these; workers and the processes that
 # tests start inherit them. The eight devices are not inherited.
 if "COMEN_JAX_TEST_RUN" not in os.environ:
   os.environ["COMEN_JAX_TEST_RUN"] = tempfile.mkdtemp(prefix="comen_jax_tests-")
-  os.environ["XLA_FLAGS"] = " ".join(
-    [
-      "--xla_backend_optimization_level=0",
-      "--xla_cpu_use_fusion_emitters=false",
-      "--xla_cpu_parallel_codegen_split_count=1",
-      os.environ.get("XLA_FLAGS", ""),
-    ]
-  )
+  os.environ["XLA_FLAGS"] = f"{XLA_FLAGS} {os.environ.get('XLA_FLAGS', '')}"
 # Tests neither read nor change the user's own prepared data.
 os.environ["COMEN_JAX_CACHE"] = os.environ["COMEN_JAX_TEST_RUN"] + "/cache"
 os.environ.setdefault(

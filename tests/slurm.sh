@@ -144,7 +144,7 @@ start_slurm
 echo "$(slurmctld -V), nodes: $(sinfo -h -N -o %N | tr '\n' ' ')"
 # What the tests train on, and how: conftest.py. Compiled code is shared.
 export PYTHON COMEN_JAX_CACHE=$folder/cache JAX_PLATFORMS=cpu
-export XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+export XLA_FLAGS=$("$PYTHON" tests/xla_flags.py)
 COMEN_JAX_TEST_RUN=$folder PYTHONPATH=.:tests "$PYTHON" -c "import conftest, pathlib; conftest.draw_digits_dg(pathlib.Path('$folder/data'))"
 settings=(--config configs/digits.py --config.data_dir="$folder/data" --config.store_size=16
   --config.image_size=16 --config.epochs=3 --config.stage_shares="(0.34, 0.33, 0.33)"

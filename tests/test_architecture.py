@@ -14,7 +14,8 @@ ORDER = (
   "main", "sweep", "report", "predict", "config_flag", "train",
   "run", "experiment", "config", "ranges", "variants", "methods", "steps",
   "gradients", "optimizer", "train_state", "losses", "prototypes", "metrics",
-  "nn", "process", "data", "sharding", "stopping", "rules", "files", "errors",
+  "nn", "process", "data", "sharding", "stopping", "rules", "terminal",
+  "files", "errors",
 )  # fmt: skip
 MAX_PARAMETERS = 7
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -101,12 +102,27 @@ def test_killed_anywhere_it_ends_with_the_same_result(
   code, out, _ = commands.run(MODULE, *tiny(tiny_digits_dg, often, epochs))
   assert code == 0
   assert "is finished" in out
+  assert_its_commands_work(out)
 
   code, out, err = commands.run(
     MODULE, *tiny(tiny_digits_dg, often, epochs), "--config.seed=1"
   )
   assert_one_line(code, err, "seed was 0, now 1")
   assert measured(often) == measured(never)
+
+
+def assert_its_commands_work(out):
+  """Runs the last two lines, as they are printed, on the run's own images."""
+  page, predict = out.splitlines()[-2:]
+  assert page.startswith("page     ") and predict.startswith("predict  ")
+  python, dash_m, module, *arguments = shlex.split(predict)[1:]
+  assert (python, dash_m) == (sys.executable, "-m")
+  code, out, err = commands.run(module, *arguments)
+  assert (code, err) == (0, "")
+  assert len(out.splitlines()) == 11  # A header, and an image of each class.
+  _, _, module, folder = shlex.split(page)[1:]
+  code, out, err = commands.run(module, folder)
+  assert (code, err) == (0, "") and "index.html" in out
 
 
 @pytest.mark.slow

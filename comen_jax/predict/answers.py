@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
-from tqdm import tqdm
 
 from comen_jax import process, sharding
 from comen_jax.data.ingest import pictures
 from comen_jax.errors import UserError, printable
 from comen_jax.predict import export, paths, trained
 from comen_jax.predict.formats import FORMATS, Header, Prediction
+from comen_jax.terminal import screen
 
 
 def give(args: argparse.Namespace) -> int:
@@ -76,9 +76,9 @@ def predict(
     yield from map(Prediction, inside, found["probabilities"], domains)
     inside.clear()
 
-  squares = pictures.decode_each(
-    names, paths.read, network.size, "", "predicting"
-  )
+  # On a terminal, the predictions themselves show the progress.
+  label = "" if sys.stdout.isatty() else "predicting"
+  squares = pictures.decode_each(names, paths.read, network.size, "", label)
   for name, square in zip(names, squares):
     if isinstance(square, UserError):
       skip(square)
@@ -92,16 +92,16 @@ def predict(
 
 
 def _tell(text: str) -> None:
-  tqdm.write(text, file=sys.stderr)
+  screen.write(text, sys.stderr)
 
 
 def _write(parts: Iterator[str]) -> None:
-  """Writes to standard output without breaking the progress bar."""
+  """Writes to standard output."""
   # A file name that is not valid text is written as its bytes.
   sys.stdout.reconfigure(errors="surrogateescape")
   try:
     for part in parts:
-      tqdm.write(part, file=sys.stdout, end="")
+      sys.stdout.write(part)
     sys.stdout.flush()
   except BrokenPipeError:  # The reader, such as `| head`, has stopped.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

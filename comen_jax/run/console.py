@@ -1,26 +1,21 @@
-"""What a person sees: a header, a bar per stage, a table at the end.
-
-Without a terminal, one plain line per epoch replaces the bar.
-"""
+"""What a run says: a header, latent domains, warnings, a table at the end."""
 
 import pathlib
-import sys
-import time
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import clu.parameter_overview
 import jax
-from tqdm import tqdm
 
 from comen_jax.experiment import Experiment
-from comen_jax.run.plan import Unit
+from comen_jax.terminal import screen
 
 # Is called with (kind, text, done): "warning", "epoch" or "step", what to show,
 # and the share of the run's epochs that are done.
 Listener = Callable[[str, str, float], None]
 _listeners: list[Listener] = []
-_STEP_SECONDS = 1.0  # Between two calls for steps.
+_explained: set[str] = set()  # Words that this process has explained.
 
 
 def listen(listener: Listener) -> None:
@@ -28,21 +23,38 @@ def listen(listener: Listener) -> None:
   _listeners.append(listener)
 
 
-def say(text: str) -> None:
-  """Prints a line for the user, from process 0, beside any bar."""
+def is_heard() -> bool:
+  """Whether there is a listener."""
+  return bool(_listeners)
+
+
+def tell(kind: str, text: str, done: float) -> None:
+  """Calls the listeners of this process."""
+  for listener in _listeners:
+    listener(kind, text, done)
+
+
+def say(text: str, style: str = "") -> None:
+  """Prints a line for the user, from process 0, above any bar.
+
+  Args:
+    text: the line, or lines.
+    style: how a terminal shows it, in the words of `rich`, such as "dim".
+  """
   if jax.process_index() == 0:
-    tqdm.write(text, file=sys.stdout)
-    sys.stdout.flush()
+    screen.write(text, style=style)
 
 
 def warn(text: str) -> None:
-  say(f"WARNING: {text}")
-  _tell("warning", text, 0.0)
+  say(_hanging("WARNING: ", text, 2), style="bold")
+  tell("warning", text, 0.0)
 
 
-def _tell(kind: str, text: str, done: float) -> None:
-  for listener in _listeners:
-    listener(kind, text, done)
+def explain(word: str, meaning: str) -> None:
+  """Says what a word means, the first time that this process shows it."""
+  if word not in _explained:
+    _explained.add(word)
+    say(_hanging(f"  {word}: ", meaning, 4), style="dim")
 
 
 def introduce(
@@ -56,7 +68,7 @@ def introduce(
   split, dataset = experiment.split, experiment.dataset
   setting, weights = experiment.setting, experiment.weights
   for notice in filter(None, (dataset.notice, experiment.sizes.notice)):
-    say(notice)
+    say(_hanging("", notice, 2))
   counts = f"{len(split.train_rows):,} training, {len(split.val_rows):,} val"
   stages = ", ".join(f"{s.name} {s.epochs}" for s in experiment.method.stages)
   devices = jax.devices()
@@ -72,7 +84,7 @@ def introduce(
     "workdir": str(workdir),
     "parameters": f"{clu.parameter_overview.count_parameters(params):,}",
   }
-  say("\n".join(f"{name:>11}  {text}" for name, text in lines.items()))
+  say(fields(lines))
   if experiment.method.domain_labels:
     warn("domain labels are used: an upper bound, not a result")
   if weights and weights.warning():
@@ -81,90 +93,23 @@ def introduce(
     say(f"resuming after {units_done} of {units} units of work")
 
 
-class Progress:
-  """Progress of a run: one bar per stage, in steps, with ETA and losses.
-
-  Use it as a context, so that the bar is closed however the run ends.
-  """
-
-  def __init__(self, units: list[Unit], steps_per_epoch: int, every: int):
-    """Starts the clock.
-
-    Args:
-      units: the units that are left.
-      steps_per_epoch: number of training steps of an epoch.
-      every: number of steps between two updates of the losses.
-    """
-    self._steps_per_epoch, self._every = steps_per_epoch, every
-    self._eta = Eta(sum(unit.epoch is not None for unit in units))
-    self._shown = jax.process_index() == 0 and sys.stderr.isatty()
-    self._bar = tqdm(disable=True)
-    self._epochs = units[-1].run_epoch + 1 if units else 1
-    self._told = time.monotonic()
-
-  def __enter__(self) -> "Progress":
-    return self
-
-  def __exit__(self, *_: object) -> None:
-    self._bar.close()
-
-  def step(self, unit: Unit, history: list[dict[str, Any]]) -> None:
-    """Counts a step; `history` has the metrics of the epoch's steps so far."""
-    if _listeners and time.monotonic() - self._told > _STEP_SECONDS:
-      self._told = time.monotonic()
-      epochs = unit.run_epoch + len(history) / self._steps_per_epoch
-      text = f"{unit.stage.name} {_short(history[max(0, len(history) - 3)])}"
-      _tell("step", text, epochs / self._epochs)
-    if not self._shown:
-      return
-    if self._bar.disable:
-      self._open(unit, len(history) - 1)
-    self._bar.update()
-    if len(history) % self._every == 0:
-      # Metrics two steps old: reading the newest would stop the pipeline.
-      self._losses(history[max(0, len(history) - 3)])
-
-  def unit_done(self, unit: Unit, record: dict[str, Any]) -> None:
-    """Shows an epoch's record: on the bar, or in a line without a terminal."""
-    if unit.epoch is None:
-      return
-    seconds_left = self._eta.tick()
-    line = (
-      f"{unit.stage.name} epoch {unit.epoch + 1}/{unit.stage.epochs} "
-      f" {_short(record)}  {record['seconds']:.1f} s,"
-      f" ETA {clock(seconds_left)}"
-    )
-    _tell("epoch", line, (unit.run_epoch + 1) / self._epochs)
-    if not self._shown:
-      say(line)
-      return
-    self._losses(record)
-    if unit.epoch == unit.stage.epochs - 1:
-      self._bar.close()
-      self._bar = tqdm(disable=True)
-
-  def _open(self, unit: Unit, steps: int) -> None:
-    self._bar = tqdm(
-      total=unit.stage.epochs * self._steps_per_epoch,
-      initial=unit.epoch * self._steps_per_epoch + steps,
-      desc=f"{unit.stage.name:9}",
-      unit="step",
-      dynamic_ncols=True,
-    )
-
-  def _losses(self, metrics: dict[str, Any]) -> None:
-    self._bar.set_postfix_str(_short(metrics), refresh=False)
-
-
 def latent_domains(found: dict[str, Any]) -> None:
   """Prints one line on the discovered domains."""
   sizes = ", ".join(map(str, found["domain_sizes"]))
   nmi = found.get("nmi_domain")
   with_domain = "" if nmi is None else f" true domain {nmi:.3f},"
+  explain(
+    "NMI",
+    "how much two ways to sort the images agree, from 0, as by chance, to 1,"
+    " the same; no training sees it",
+  )
   say(
-    f"latent domains: sizes {sizes}; effective"
-    f" {found['effective_domains']:.2f}; NMI with{with_domain} class"
-    f" {found['nmi_class']:.3f} (evaluation only)"
+    _hanging(
+      "latent domains: ",
+      f"sizes {sizes}; effective number {found['effective_domains']:.2f}; NMI"
+      f" with{with_domain} class {found['nmi_class']:.3f}",
+      2,
+    )
   )
 
 
@@ -188,38 +133,29 @@ def results(measured: dict[str, Any]) -> None:
     rows["latent domains"] = f"{sizes} images (effective number {effective})"
   if measured["nmi_domain"] is not None:
     rows["NMI, true domain"] = f"{measured['nmi_domain']:.3f}"
-  width = max(map(len, rows))
-  rule = "-" * (width + 2 + max(map(len, rows.values())))
-  lines = (f"{name:<{width}}  {text}" for name, text in rows.items())
-  say("\n".join([rule, *lines, rule]))
+  text = fields(rows)
+  rule = "-" * max(map(len, text.split("\n")))
+  say("\n".join([rule, text, rule]))
 
 
-class Eta:
-  """Estimates the seconds left from the epochs since this start."""
-
-  def __init__(self, epochs_left: int):
-    self._left, self._done, self._start = epochs_left, 0, time.monotonic()
-
-  def tick(self) -> float:
-    self._done += 1
-    each = (time.monotonic() - self._start) / self._done
-    return each * (self._left - self._done)
+def fields(rows: Mapping[str, str]) -> str:
+  """Writes names and texts in two columns; long texts go on below."""
+  indent = max(map(len, rows)) + 2
+  return "\n".join(
+    _hanging(f"{name:<{indent}}", text, indent) for name, text in rows.items()
+  )
 
 
-def clock(seconds: float) -> str:
-  minutes, seconds = divmod(round(seconds), 60)
-  hours, minutes = divmod(minutes, 60)
-  text = f"{minutes:02}:{seconds:02}"
-  return f"{hours}:{text}" if hours else text
-
-
-def _short(metrics: dict[str, Any]) -> str:
-  shown = (n for n in metrics if n.startswith("loss") or n in _SHOWN)
-  return "  ".join(f"{_SHOWN.get(n, n)} {float(metrics[n]):.3f}" for n in shown)
-
-
-_SHOWN = {
-  "effective_domains": "domains",
-  "domain_agreement": "agree",
-  "val_accuracy": "val",
-}
+def _hanging(start: str, text: str, indent: int) -> str:
+  """Wraps a text at the terminal's width; a path or command stays whole."""
+  width = screen.width()
+  if not width:
+    return start + text
+  return textwrap.fill(
+    text,
+    width,
+    initial_indent=start,
+    subsequent_indent=" " * indent,
+    break_long_words=False,
+    break_on_hyphens=False,
+  )

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from comen_jax.data.dataset import Dataset, Split
 from comen_jax.errors import BusyError, UserError
 from comen_jax.files import (
   append_jsonl,
@@ -26,7 +27,7 @@ from comen_jax.files import (
 )
 from comen_jax.methods import options
 from comen_jax.process import agreement
-from comen_jax.run import analysis, recovery
+from comen_jax.run import analysis, examples, recovery
 from comen_jax.run.events import Events
 
 # A run may move its data and change its logging, nothing else.
@@ -113,6 +114,11 @@ class Workdir:
       figures.confusion(self.path / "confusion.png", arrays, title)
       if "thumbnails" in arrays:
         figures.latent_domains(self.path / "latent_domains.png", arrays)
+
+  def give_examples(self, dataset: Dataset, split: Split) -> None:
+    """Writes a few target images as files, to try `predict` on."""
+    if self._primary:
+      examples.save(self.path / "examples", dataset, split)
 
   def finish(self, result: dict[str, Any]) -> None:
     """Writes result.json, which marks the run as finished."""

@@ -4,45 +4,55 @@ On a terminal there is a bar for each job and one for all runs. Without one, a
 line per epoch begins with the name of its run.
 """
 
-import sys
+import contextlib
 
-from tqdm import tqdm
+from rich.progress import BarColumn, TextColumn
+from rich.table import Column
 
 from comen_jax.run import console
+from comen_jax.terminal import screen
+from comen_jax.terminal.pace import Pace, duration
 
-_WIDTH = 40  # Of a run's name; bars of one width stand below each other.
+_BAR = 12  # Columns of a bar: names and losses say more.
 
 
 class Board:
   """The bars of a sweep; use it as a context, so that they are closed."""
 
   def __init__(self, jobs: int, runs: int):
-    self._shown = sys.stderr.isatty()
-    make = lambda place, **options: tqdm(
-      position=place, dynamic_ncols=True, leave=False,
-      disable=not self._shown, **options,
-    )  # fmt: skip
-    self._all = make(jobs, total=runs, desc=f"{'all runs':{_WIDTH}}")
-    self._bars = [
-      make(job, total=1.0, bar_format="{l_bar}{bar:20}|{postfix}")
-      for job in range(jobs)
-    ]
+    self._jobs, self._runs, self._ended = jobs, runs, 0
+    self._pace = Pace(runs)
+    self._opened = contextlib.ExitStack()
+    self._bars = None
 
   def __enter__(self) -> "Board":
+    if found := screen.find():
+      cut = lambda ratio: Column(no_wrap=True, overflow="ellipsis", ratio=ratio)
+      self._bars = self._opened.enter_context(
+        screen.bars(
+          found,
+          TextColumn("{task.description}", markup=False, table_column=cut(2)),
+          BarColumn(_BAR),
+          TextColumn("{task.percentage:>3.0f} %"),
+          TextColumn("{task.fields[text]}", markup=False, table_column=cut(3)),
+        )
+      )
+      self._tasks = [
+        self._bars.add_task("", total=1.0, text="") for _ in range(self._jobs)
+      ]
+      self._all = self._bars.add_task("all runs", total=self._runs, text="")
+      self._count()
     return self
 
   def __exit__(self, *_: object) -> None:
-    for bar in (*self._bars, self._all):
-      bar.close()
+    self._opened.close()
+    self._bars = None
 
   def begin(self, job: int, name: str) -> None:
     """Shows that a job begins a run."""
-    if not self._shown:
-      return
-    bar = self._bars[job]
-    bar.reset(total=1.0)
-    bar.set_description_str(f"{name[-_WIDTH:]:{_WIDTH}}", refresh=False)
-    bar.set_postfix_str("", refresh=True)
+    if self._bars:
+      task = self._tasks[job]
+      self._bars.reset(task, description=name, completed=0, text="")
 
   def news(
     self, job: int, name: str, kind: str, text: str, done: float
@@ -50,15 +60,22 @@ class Board:
     """Shows what a worker tells; see `console.listen`."""
     if kind == "warning":
       console.warn(f"{name}: {text}")
-    elif self._shown:
-      bar = self._bars[job]
-      bar.n = done
-      bar.set_postfix_str(text, refresh=True)
+    elif self._bars:
+      self._bars.update(self._tasks[job], completed=done, text=text)
     elif kind == "epoch":
       console.say(f"{name}: {text}")
 
   def end(self, job: int) -> None:
     """Counts a run that has ended."""
-    self._bars[job].set_postfix_str("", refresh=False)
-    self._all.update()
-    self._all.refresh()
+    self._ended += 1
+    self._pace.advance()
+    if self._bars:
+      self._bars.update(self._tasks[job], text="")
+      self._count()
+
+  def _count(self) -> None:
+    """Shows how many runs have ended, and the time left."""
+    text = f"{self._ended}/{self._runs}"
+    if seconds := self._pace.seconds_left():
+      text += f", {duration(seconds)} left"
+    self._bars.update(self._all, completed=self._ended, text=text)

@@ -13,7 +13,7 @@ from comen_jax.data import registry
 from comen_jax.data.dataset import leave_one_out
 from comen_jax.errors import UserError
 from comen_jax.process import agreement
-from comen_jax.run import console
+from comen_jax.run import console, next_commands
 from comen_jax.run.workdir import check_config, read_result
 from comen_jax.sweep import grid, jobs, one_by_one, shares
 from comen_jax.sweep.ledger import Ledger
@@ -84,7 +84,7 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
   done = sum(read_result(place(folder, run)) is not None for run in own)
   console.say(
     f"{done} of {len(own)} runs are done; for the tables:"
-    f" python -m comen_jax.report {wanted.workdir}"
+    f" {next_commands.report(wanted.workdir)}"
   )
 
 

@@ -8,6 +8,7 @@ from comen_jax.run import console
 from comen_jax.run.workdir import read_result
 from comen_jax.sweep.grid import Run
 from comen_jax.sweep.ledger import Ledger
+from comen_jax.terminal.pace import Pace, duration
 
 
 class Outcome(NamedTuple):
@@ -44,16 +45,15 @@ class Tally:
     self._all, self._begun = len(runs), len(runs) - len(self.left)
     self._failed: dict[str, str] = {}
     self._elsewhere: list[str] = []
-    self._clock = console.Eta(len(self.left))
-    self._remaining: float | None = None
+    self._pace = Pace(len(self.left))
     console.say(f"{self._all} runs, {self._begun} done, {len(self.left)} to do")
 
   def begin(self, run: Run) -> str:
     """Counts a run that begins -> the line that says so."""
     self._begun += 1
     ended = ""
-    if self._remaining is not None:
-      ended = f", ETA {console.clock(self._remaining)}"
+    if seconds := self._pace.seconds_left():
+      ended = f", {duration(seconds)} left"
     bad = f", {len(self._failed)} failed" if self._failed else ""
     return f"[{self._begun}/{self._all}{bad}{ended}] {run.name}"
 
@@ -72,7 +72,7 @@ class Tally:
     else:
       console.warn(f"{prefix}this run failed: {outcome.reason}")
       self._failed[run.name] = outcome.reason
-    self._remaining = self._clock.tick()
+    self._pace.advance()
 
   def summary(self) -> dict[str, str]:
     """Lists what is not done -> names and reasons of the runs that failed."""

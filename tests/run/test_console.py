@@ -1,83 +1,64 @@
-"""Progress of a run, with and without a terminal."""
+"""What a run says beside its progress."""
 
-import io
+import pathlib
 import sys
 
 import pytest
+import terminals
 
-from comen_jax.methods.base import Stage
-from comen_jax.run import console, plan
+from comen_jax.run import console, next_commands
 
-
-def nothing(*_):
-  raise AssertionError("nothing is trained here")
-
-
-STAGES = (Stage("warmup", 2, nothing), Stage("encode", 1, nothing, nothing))
-RECORD = {"loss": 0.25, "val_accuracy": 0.5, "seconds": 3.0}
+FOUND = {
+  "domain_sizes": [1704, 1756, 1640], "effective_domains": 3.0,
+  "nmi_domain": 0.936, "nmi_class": 0.0,
+}  # fmt: skip
 
 
-class Terminal(io.StringIO):
-  def isatty(self) -> bool:
-    return True
+@pytest.fixture(autouse=True)
+def nothing_explained(monkeypatch):
+  monkeypatch.setattr(console, "_explained", set())
 
 
-def train(units):
-  """Shows two steps of every epoch, as training does."""
-  progress = console.Progress(units, steps_per_epoch=2, every=1)
-  with progress:
-    for unit in units:
-      history = []
-      for _ in range(0 if unit.epoch is None else 2):
-        history.append({"loss": 0.75})
-        progress.step(unit, history)
-      progress.unit_done(unit, RECORD)
-  return progress
+def test_nmi_is_explained_once_before_it_appears(capsys):
+  console.latent_domains(FOUND)
+  console.latent_domains(FOUND)
+  first, second, third = capsys.readouterr().out.splitlines()
+  assert first.startswith("  NMI: ")
+  assert second == third == (
+    "latent domains: sizes 1704, 1756, 1640; effective number 3.00; NMI with"
+    " true domain 0.936, class 0.000"
+  )  # fmt: skip
 
 
-@pytest.mark.parametrize("done", [0, 1])
-def test_a_terminal_has_a_bar_for_each_stage(done, monkeypatch):
-  terminal = Terminal()
-  monkeypatch.setattr(sys, "stderr", terminal)
-  train(plan.units(STAGES)[done:])
-  shown = terminal.getvalue()
-  # A resumed stage starts where it was stopped.
-  assert f"| {2 * done}/4 [" in shown and "| 4/4 [" in shown
-  assert "encode" in shown and "| 2/2 [" in shown
-  assert "loss 0.250  val 0.500" in shown
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_terminal_wraps_between_words(width, monkeypatch):
+  terminal = terminals.use(monkeypatch, width)
+  path = "/a/" + "long_name/" * 20
+  console.latent_domains(FOUND)
+  console.warn("something " * 30)
+  console.say(console.fields({"a": "short", "name": "text " * 40 + path}))
+  lines = terminal.lines()
+  assert path in [line.strip() for line in lines]  # A copy of it works.
+  assert all(len(line) <= width for line in lines if path not in line)
+  words = " ".join(lines).split()
+  assert words.count("something") == 30 and words.count("text") == 40
 
 
-def test_without_a_terminal_there_is_a_line_for_each_epoch(capsys):
-  train(plan.units(STAGES))
-  out, err = capsys.readouterr()
-  lines = out.splitlines()
-  starts = ["warmup epoch 1/2  ", "warmup epoch 2/2  ", "encode epoch 1/1  "]
-  assert [line[:18] for line in lines] == starts
-  assert "loss 0.250  val 0.500  3.0 s, ETA 00:00" in lines[-1]
-  assert err == ""
+def test_the_commands_name_this_python_and_short_paths(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, "executable", f"{tmp_path}/.venv/bin/python")
+  run = pathlib.Path("runs") / "it's here"
+  (run / "examples").mkdir(parents=True)
+  assert next_commands.of(run) == {
+    "page": """.venv/bin/python -m comen_jax.report 'runs/it'"'"'s here'""",
+    "predict": ".venv/bin/python -m comen_jax.predict --run"
+    """ 'runs/it'"'"'s here' 'runs/it'"'"'s here/examples'""",
+  }
+  assert next_commands.of(tmp_path / run) == next_commands.of(run)
 
 
-def test_the_bar_is_closed_when_training_fails(monkeypatch):
-  monkeypatch.setattr(sys, "stderr", Terminal())
-  unit = plan.units(STAGES)[0]
-  progress = console.Progress([unit], steps_per_epoch=2, every=1)
-  with pytest.raises(RuntimeError), progress:
-    progress.step(unit, [{"loss": 1.0}])
-    raise RuntimeError
-  assert progress._bar.disable
-
-
-def test_a_listener_hears_epochs_steps_and_warnings(monkeypatch):
-  heard = []
-  monkeypatch.setattr(console, "_listeners", [])
-  monkeypatch.setattr(console, "_STEP_SECONDS", -1.0)
-  console.listen(lambda *news: heard.append(news))
-  train(plan.units(STAGES))
-  console.warn("so-so")
-  assert heard[0] == ("step", "warmup loss 0.750", 0.5 / 3)
-  assert heard[2][0] == "epoch" and heard[2][2] == 1 / 3
-  assert heard[2][1].startswith("warmup epoch 1/2  loss 0.250  val 0.500")
-  assert [kind for kind, *_ in heard] == [*["step", "step", "epoch"] * 3,
-                                          "warning"]  # fmt: skip
-  assert heard[-1] == ("warning", "so-so", 0.0)
-  assert heard[-2][2] == 1.0
+def test_a_page_that_was_made_is_named(tmp_path):
+  page = tmp_path / "report" / "index.html"
+  page.parent.mkdir()
+  page.touch()
+  assert next_commands.of(tmp_path) == {"page": str(page)}

@@ -1,39 +1,38 @@
 """Bars of the runs that are trained at a time."""
 
-import io
-import sys
+import pytest
+import terminals
 
 from comen_jax.sweep.board import Board
-
-
-class Terminal(io.StringIO):
-  def isatty(self) -> bool:
-    return True
 
 
 def show(board):
   with board:
     board.begin(0, "first")
-    board.begin(1, "second")
-    board.news(1, "second", "step", "train loss 0.750", 0.25)
-    board.news(0, "first", "epoch", "train epoch 1/2", 0.5)
+    board.begin(1, "second[red]")
+    board.news(1, "second[red]", "step", "train 1/2  loss .750", 0.25)
+    board.news(0, "first", "epoch", "train epoch 1/2  val 50.0 %", 0.5)
     board.news(0, "first", "warning", "so-so", 0.0)
     board.end(0)
 
 
-def test_a_terminal_has_a_bar_for_each_job_and_one_for_all(monkeypatch, capsys):
-  terminal = Terminal()
-  monkeypatch.setattr(sys, "stderr", terminal)
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_a_terminal_has_a_bar_for_each_job_and_one_for_all(width, monkeypatch):
+  terminal = terminals.use(monkeypatch, width)
   show(Board(2, 3))
-  shown = terminal.getvalue()
-  assert "first " in shown and "50%|" in shown and "train epoch 1/2" in shown
-  assert "second " in shown and "25%|" in shown and "train loss 0.750" in shown
-  assert "all runs " in shown and "| 1/3 [" in shown
-  assert capsys.readouterr().out == "WARNING: first: so-so\n"
+  lines = terminal.lines()
+  assert all(len(line) <= width for line in lines)
+  last = lambda name: [s for s in lines if s.startswith(name)][-1]
+  assert " 50 %" in last("first ")
+  assert any("train epoch 1/2  val 50.0 %" in line for line in lines)
+  assert " 25 % train 1/2  loss .750" in last("second[red] ")
+  assert " 33 % 1/3, " in last("all runs ")
+  assert lines.count("WARNING: first: so-so") == 1
 
 
 def test_without_a_terminal_there_are_lines_for_epochs(capsys):
   show(Board(2, 3))
   out, err = capsys.readouterr()
-  assert out == "first: train epoch 1/2\nWARNING: first: so-so\n"
+  line = "first: train epoch 1/2  val 50.0 %\n"
+  assert out == line + "WARNING: first: so-so\n"
   assert err == ""

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from comen_jax.data.benchmarks import BENCHMARKS
 from comen_jax.data.benchmarks.layout import Benchmark
 from comen_jax.data.ingest import archive, catalogue
 from comen_jax.data.row_store import Table
+from comen_jax.terminal import counting
 
 with warnings.catch_warnings():
   warnings.simplefilter("ignore")  # The dependencies of TFDS warn.
@@ -56,6 +56,10 @@ class PictureBuilder(tfds.core.ShardBasedBuilder, skip_registration=True):
   source: archive.Archive | None = None
   found: catalogue.Catalogue | None = None
 
+  def download_and_prepare(self, **options: Any) -> None:
+    with contextlib.ExitStack() as self._shown:  # Closes the progress bar.
+      super().download_and_prepare(**options)
+
   def _info(self) -> tfds.core.DatasetInfo:
     return tfds.core.DatasetInfo(
       builder=self,
@@ -82,13 +86,12 @@ class PictureBuilder(tfds.core.ShardBasedBuilder, skip_registration=True):
     self.found = catalogue.read(
       source, self.benchmark.scan, self.benchmark.layout
     )
-    total = len(self.found.paths)
-    bar = tqdm(
-      desc="copying", total=total, leave=False, unit="img", disable=None
+    count = self._shown.enter_context(
+      counting.bar("copying", len(self.found.paths))
     )
     return {
       split: [
-        functools.partial(self._examples, source, shard, bar)
+        functools.partial(self._examples, source, shard, count)
         for shard in _shards(rows, self.found.sizes)
       ]
       for split, rows in _rows_of_splits(
@@ -97,7 +100,10 @@ class PictureBuilder(tfds.core.ShardBasedBuilder, skip_registration=True):
     }
 
   def _examples(
-    self, source: archive.Archive, rows: Sequence[int], bar: tqdm
+    self,
+    source: archive.Archive,
+    rows: Sequence[int],
+    count: Callable[[int], None],
   ) -> Iterator[tuple[int, dict[str, Any]]]:
     table = self.found.table
     for row in rows:
@@ -109,9 +115,7 @@ class PictureBuilder(tfds.core.ShardBasedBuilder, skip_registration=True):
           "name": table.names[row],
         },
       )
-      bar.update()
-    if bar.n == bar.total:
-      bar.close()
+      count(1)
 
 
 def _shards(rows: np.ndarray, sizes: Sequence[int]) -> list[list[int]]:

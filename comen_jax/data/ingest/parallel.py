@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from tqdm import tqdm
+from comen_jax.terminal import counting
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -58,23 +58,22 @@ def in_order(
   Args:
     function: runs in a thread.
     items: its arguments.
-    label: label of the progress bar.
+    label: label of the progress bar; without one, there is no bar.
     window: number of items in progress or waiting to be yielded.
   """
   threads = min(os.cpu_count() or 1, _THREADS)
   step = max(1, min(_TASK, window // (2 * threads)))
   task = lambda start: [function(item) for item in items[start : start + step]]
-  # Without a terminal, a bar would print one line per refresh.
-  bar = tqdm(total=len(items), desc=label, unit="img", disable=None)
   pool = concurrent.futures.ThreadPoolExecutor(threads)
   waiting = collections.deque()
 
-  def oldest() -> list[_Result]:
-    results = waiting.popleft().result()
-    bar.update(len(results))
-    return results
+  with counting.bar(label, len(items)) as count:
 
-  with bar:
+    def oldest() -> list[_Result]:
+      results = waiting.popleft().result()
+      count(len(results))
+      return results
+
     try:
       for start in range(0, len(items), step):
         waiting.append(pool.submit(task, start))

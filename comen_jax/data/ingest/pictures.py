@@ -117,7 +117,7 @@ def decode_each(
     read: returns the bytes of an image, or raises UserError.
     size: side of the squares, in pixels.
     prefix: text before each name in error messages.
-    label: label of the progress bar.
+    label: label of the progress bar; without one, there is no bar.
   """
 
   def one(name: str) -> np.ndarray | UserError:

@@ -1,0 +1,1 @@
+"""What a person sees: lines, and at most one display of bars below them."""
