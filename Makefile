@@ -1,6 +1,7 @@
-# Each target does all of its own set-up; a machine needs Python and make.
+# Each target does all of its own set-up; a machine needs Python and make. The
+# newest Python that is supported is taken; PYTHON=<path> names another.
 IS_SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
   $$p -c "$(IS_SUPPORTED)" 2>/dev/null && command -v $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -51,8 +52,9 @@ clean:
 	rm -rf $(VENV) $(BENCH) $(POD) .pytest_cache .ruff_cache
 
 $(BIN)/python $(BENCH)/bin/python $(POD)/bin/python: %/bin/python:
-	@"$(PYTHON)" -c "$(IS_SUPPORTED)" || \
-	  { echo "error: '$(PYTHON)' is not Python 3.11 to 3.13: give make PYTHON=<path of one>"; exit 1; }
+	@"$(PYTHON)" -c "$(IS_SUPPORTED)" 2>/dev/null || \
+	  { echo "error: $(if $(PYTHON),$(PYTHON) is not,there is no) Python 3.11 to 3.13:" \
+	    "give make PYTHON=<path of one>"; exit 1; }
 	"$(PYTHON)" -m venv $*
 
 $(VENV)/.installed: requirements.txt | $(BIN)/python

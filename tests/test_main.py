@@ -116,7 +116,7 @@ def assert_its_commands_work(out):
   page, predict = out.splitlines()[-2:]
   assert page.startswith("page     ") and predict.startswith("predict  ")
   python, dash_m, module, *arguments = shlex.split(predict)[1:]
-  assert (python, dash_m) == (sys.executable, "-m")
+  assert (os.path.abspath(python), dash_m) == (sys.executable, "-m")
   code, out, err = commands.run(module, *arguments)
   assert (code, err) == (0, "")
   assert len(out.splitlines()) == 11  # A header, and an image of each class.

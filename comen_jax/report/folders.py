@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from comen_jax.errors import UserError
 from comen_jax.files import numbered_jsonl, read_json
+from comen_jax.report.damage import Tell
 from comen_jax.variants import name_of
 
 _DEPTH = 3  # Levels of sub-folders that are searched.
@@ -25,17 +26,29 @@ class Found(NamedTuple):
     where: file, and line if it has several, for messages.
     value: dict with `run`, `row`, `measured` and `provenance`.
     folder: folder of the run, None if only its record is there.
+    problem: why its result.json cannot be read; "" for a file that can, and for
+      lines of results*.jsonl.
   """
 
   where: str
   value: dict[str, Any]
   folder: pathlib.Path | None
+  problem: str = ""
+
+  @property
+  def is_line(self) -> bool:
+    """Whether it comes from results*.jsonl, not from a run's result.json."""
+    return self.folder is None or self.where != str(self.folder / "result.json")
 
 
-def find(top: pathlib.Path) -> list[Found]:
+def find(top: pathlib.Path, tell: Tell) -> list[Found]:
   """Finds the finished runs in `top` and up to three levels below.
 
   A run that has a line in results*.jsonl and a result.json is found once.
+
+  Args:
+    top: the folder.
+    tell: is told of a result.json that cannot be read, if the run has a line.
   """
   if not top.is_dir():
     raise UserError(
@@ -43,7 +56,7 @@ def find(top: pathlib.Path) -> list[Found]:
     )
   found = []
   for folder, names in _walk(top):
-    found += _lines(folder, fnmatch.filter(names, "results*.jsonl"))
+    found += _lines(folder, fnmatch.filter(names, "results*.jsonl"), tell)
     known = {one.folder for one in found}
     if "result.json" in names and folder not in known:
       found.append(_result(folder, top))
@@ -70,7 +83,7 @@ def _walk(top: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
     )
 
 
-def _lines(folder: pathlib.Path, names: list[str]) -> list[Found]:
+def _lines(folder: pathlib.Path, names: list[str], tell: Tell) -> list[Found]:
   """Reads the results*.jsonl of a folder."""
   found = [
     Found(f"{folder / name}:{number}", value, None)
@@ -80,25 +93,42 @@ def _lines(folder: pathlib.Path, names: list[str]) -> list[Found]:
   by_run: dict[str, list[Found]] = {}
   for one in found:
     by_run.setdefault(str(one.value.get("run")), []).append(one)
-  return [
-    one._replace(folder=_folder_of(one, folder / "runs" / run, same))
-    for run, same in by_run.items()
-    for one in same
-  ]
+  with_folders = []
+  for run, same in by_run.items():
+    own = folder / "runs" / run
+    result = _result_beside(own, tell)
+    with_folders += [
+      one._replace(folder=_folder_of(one, own, result, same)) for one in same
+    ]
+  return with_folders
+
+
+def _result_beside(folder: pathlib.Path, tell: Tell) -> dict[str, Any] | None:
+  """Reads the result.json of a run that has a line; None if it cannot."""
+  place = folder / "result.json"
+  try:
+    return read_json(place) if place.exists() else None
+  except (UserError, OSError) as e:
+    tell(f"{_reason(place, e)}; the report has the run's line of results.jsonl")
+    return None
 
 
 def _folder_of(
-  one: Found, folder: pathlib.Path, same: list[Found]
+  one: Found,
+  folder: pathlib.Path,
+  result: dict[str, Any] | None,
+  same: list[Found],
 ) -> pathlib.Path | None:
   """Returns `folder` if it is the run's own.
 
-  Runs of two sweeps may have the same name. `same` are all lines of that name.
+  Runs of two sweeps may have the same name. `same` are all lines of that name,
+  `result` is what the folder itself says.
   """
   if not folder.is_dir():
     return None
   measured = one.value.get("measured")
-  if (folder / "result.json").exists():
-    own = read_json(folder / "result.json").get("measured") == measured
+  if result is not None:
+    own = result.get("measured") == measured
   else:
     own = all(other.value.get("measured") == measured for other in same)
   return folder if own else None
@@ -107,9 +137,26 @@ def _folder_of(
 def _result(folder: pathlib.Path, top: pathlib.Path) -> Found:
   """Reads the result.json of a run; an old one does not name its row."""
   place = folder / "result.json"
+  path = folder.relative_to(top).as_posix()
+  run = folder.absolute().name if path == "." else path
+  try:
+    value = _with_row(place)
+  except (UserError, OSError) as e:
+    return Found(str(place), {}, folder, _reason(place, e))
+  return Found(str(place), {"run": run, **value}, folder)
+
+
+def _reason(place: pathlib.Path, error: UserError | OSError) -> str:
+  if isinstance(error, OSError):
+    return f"{place} cannot be read ({error.strerror})"
+  return str(error)
+
+
+def _with_row(place: pathlib.Path) -> dict[str, Any]:
+  """Reads a result.json and adds the row that an old one does not name."""
   value = read_json(place)
   if "row" not in value:
-    config = folder / "config.json"
+    config = place.with_name("config.json")
     if not config.exists():
       raise UserError(
         f"{place} does not name its row, and there is no config.json beside it:"
@@ -122,6 +169,4 @@ def _result(folder: pathlib.Path, top: pathlib.Path) -> Found:
         f"{config} has no {e.args[0]}, so it is not the config of a run: put"
         " back the right one, or remove the folder"
       ) from e
-  path = folder.relative_to(top).as_posix()
-  run = folder.absolute().name if path == "." else path
-  return Found(str(place), {"run": run, **value}, folder)
+  return value

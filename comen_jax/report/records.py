@@ -79,17 +79,25 @@ def read(places: Sequence[pathlib.Path], tell: Tell = warn) -> list[Record]:
 
   Args:
     places: folders of runs.
-    tell: is told of each config.json that cannot be read.
+    tell: is told of each result.json and config.json that cannot be read.
 
   Raises:
-    UserError: a folder has no finished run, a record is not complete, or two
-      records of the same run have different results.
+    UserError: a folder has no finished run, none can be read, a line of
+      results*.jsonl is not complete, or two records of the same run have
+      different results.
   """
   known: dict[_Identity, tuple[Record, str]] = {}
+  damaged: list[str] = []
   for place in places:
     names: dict[tuple, tuple[Record, str]] = {}
-    for found in folders.find(place):
-      new = _record(found, tell), found.where
+    for found in folders.find(place, tell):
+      try:
+        new = _record(found, tell), found.where
+      except UserError as e:
+        if found.is_line:
+          raise
+        damaged.append(str(e))
+        continue
       identity = _identity(new[0])
       # One run must not count as two rows.
       name = new[0].run, identity._replace(setting=identity.setting[1:])
@@ -98,6 +106,10 @@ def read(places: Sequence[pathlib.Path], tell: Tell = warn) -> list[Record]:
       _check_same(old, new)
       if old[0].folder is None and new[0].folder:
         known[identity] = new
+  if not known:
+    raise UserError(damaged[0])
+  for line in damaged:
+    tell(f"{line}; the report goes on without this run")
   return [record for _, (record, _) in sorted(known.items())]
 
 
@@ -129,6 +141,8 @@ def _identity(record: Record) -> _Identity:
 
 
 def _record(found: folders.Found, tell: Tell) -> Record:
+  if found.problem:
+    raise UserError(found.problem)
   value = found.value
   kinds = {"run": str, "row": str, "measured": dict, "provenance": dict}
   _check_keys(value, kinds, found.where, "")

@@ -5,10 +5,15 @@ Without a terminal there is no screen, and lines are printed as they are.
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import (
+  Console,
+  ConsoleOptions,
+  RenderableType,
+  RenderResult,
+)
 from rich.progress import Progress, ProgressColumn
 from rich.text import Text
 
@@ -23,6 +28,29 @@ class _Screen(Console):
 
   def show_cursor(self, show: bool = True) -> bool:
     return False
+
+
+class _Bars(Progress):
+  """Bars that leave room for ^C, which the terminal itself writes after them.
+
+  In the last column it would begin a new line, and the bar would stay.
+  """
+
+  def get_renderables(self) -> Iterable[RenderableType]:
+    yield from map(_Narrow, super().get_renderables())
+
+
+class _Narrow:
+  """Something that is three columns narrower than the screen."""
+
+  def __init__(self, inner: RenderableType):
+    self._inner = inner
+
+  def __rich_console__(
+    self, console: Console, options: ConsoleOptions
+  ) -> RenderResult:
+    narrow = options.update_width(max(1, options.max_width - len("^C") - 1))
+    yield from console.render(self._inner, narrow)
 
 
 _active: list[Console] = []  # The screen with bars, if there are any.
@@ -66,7 +94,7 @@ def write(text: str, file: TextIO | None = None, style: str = "") -> None:
 @contextlib.contextmanager
 def bars(screen: Console, *columns: ProgressColumn) -> Iterator[Progress]:
   """Shows bars with these columns; they are gone after the block."""
-  progress = Progress(
+  progress = _Bars(
     *columns,
     console=screen,
     transient=True,

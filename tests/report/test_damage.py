@@ -1,13 +1,15 @@
 """Damaged files of one run: one line each, and the report has the rest."""
 
+import json
 import shutil
 
 import numpy as np
 import pytest
 
 from comen_jax.report import __main__ as report
+from comen_jax.report import records
 
-from .helpers import arrays, log, record, write_run
+from .helpers import arrays, line, log, record, refused, write_run
 
 FILES = ("metrics.jsonl", "config.json", "analysis.npz")
 
@@ -83,3 +85,39 @@ def test_an_empty_config_or_analysis_is_told_and_an_empty_log_has_no_curve(
   assert "config.json" in err and "analysis.npz" in err
   page = (tmp_path / "run" / "report" / "report.md").read_text("utf-8")
   assert "## Training curves" not in page
+
+
+@pytest.mark.parametrize("how", ["garbage", "cut", "empty", "no record"])
+def test_a_damaged_result_leaves_out_its_run_alone(runs, tmp_path, how):
+  root = tmp_path / "runs"
+  shutil.copytree(runs, root)
+  place = root / "seed0" / "result.json"
+  if how == "no record":
+    place.write_text('{"measured": {"dataset": "own"}, "row": "comen"}')
+  else:
+    damage(place, how)
+  told = []
+  (found,) = records.read([root], told.append)
+  assert found.run == "seed1"
+  (said,) = told
+  assert str(place) in said and "goes on without this run" in said
+  # Alone, there is nothing to report.
+  refused(root / "seed0", place)
+
+
+def test_a_run_with_a_line_stays_if_its_result_is_damaged(runs, tmp_path):
+  lines = []
+  for name in ("seed0", "seed1"):
+    folder = tmp_path / "runs" / name
+    shutil.copytree(runs / name, folder)
+    measured = json.loads((folder / "result.json").read_text())["measured"]
+    lines.append(line(record("comen", run=name)._replace(measured=measured)))
+  (tmp_path / "results.jsonl").write_text("".join(lines))
+  place = tmp_path / "runs" / "seed0" / "result.json"
+  damage(place, "cut")
+  told = []
+  found = records.read([tmp_path], told.append)
+  # Its figures are still drawn from its folder.
+  assert [r.folder for r in found] == [place.parent, folder]
+  (said,) = told
+  assert str(place) in said and "line of results.jsonl" in said

@@ -161,7 +161,12 @@ def _is_numeric(table: Table, column: int) -> bool:
 
 
 def _look(cell: Cell) -> str:
-  return _classes(bold=cell.bold, muted=cell.muted, numeric=cell.numeric)
+  return _classes(
+    bold=cell.bold,
+    muted=cell.muted,
+    numeric=cell.numeric,
+    path=bool(cell.link),
+  )
 
 
 def _classes(**flags: bool) -> str:
@@ -227,11 +232,12 @@ def _paragraphs(texts: tuple[str, ...]) -> list[str]:
 
 
 def _text(text: str) -> str:
-  """Escapes text; long hashes and paths may wrap, flags of a command not."""
+  """Escapes text; long hashes and paths may wrap, flags and "5 %" do not."""
   words = re.split(r"(\S{25,})", text)  # Every second item is a long word.
   for n in range(1, len(words), 2):
     words[n] = "\0".join(re.findall(r"[^/=_.]{1,10}[/=_.]*|.", words[n]))
   text = html.escape("".join(words), quote=False).replace("\0", "<wbr>")
+  text = re.sub(r"(?<=\d) %", "&nbsp;%", text)
   return re.sub(r"(?<!\S)(--?\w+)", r'<span class="flag">\1</span>', text)
 
 

@@ -95,6 +95,8 @@ tbody tr:hover > * { background: var(--raised); }
 }
 thead .numeric { white-space: normal; }
 .flag { white-space: nowrap; }
+/* A path would shrink to a column of single syllables. */
+.path { min-width: 16rem; }
 .muted { color: var(--muted); }
 tbody .bold { font-weight: 650; }
 .group th {

@@ -195,6 +195,14 @@ def test_a_hash_can_be_broken_and_is_still_whole():
   assert max(map(len, pieces)) <= 10
 
 
+def test_a_path_has_room_and_a_per_cent_sign_its_number():
+  place = "../runs/mini_digits-pasted-comen-m3-seed0"
+  text = _render(_table((Cell("12.5 %"), Cell(place, link=place))))
+  assert {"class": "path"} in _Tags(text).all("td")
+  assert re.search(r"\.path \{ min-width: \d+rem; \}", text)
+  assert "12.5&nbsp;%" in text
+
+
 def test_an_empty_report_is_a_page():
   tags = _Tags(_render(lead=()))
   assert tags.all("h1")
