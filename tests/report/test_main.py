@@ -230,7 +230,7 @@ def test_the_report_imports_no_model_code():
 import sys
 import comen_jax.report.page
 heavy = ["jax", "flax", "sklearn", "optax", "orbax", "tensorflow_datasets"]
-names = ["methods", "nn", "train", "steps", "experiment", "train_state"]
+names = ["methods.base", "nn", "train", "steps", "experiment", "train_state"]
 heavy += [f"comen_jax.{name}" for name in names]
 print([name for name in heavy if name in sys.modules])
 """
