@@ -170,6 +170,7 @@ def build(
     epochs=config.epochs,
     steps_per_epoch=steps_per_epoch,
     stage_shares=tuple(config.stage_shares),
+    pretrained=bool(config.pretrained),
   )
   settings = config_lib.method_settings(config)
   method = methods.create(config.method, task, settings)

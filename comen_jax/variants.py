@@ -62,6 +62,7 @@ VARIANTS = {
   ),
   # Rivals without domain labels.
   "mixstyle": _rival("MixStyle", "mixstyle"),
+  "mmld": Variant("MMLD", {"method": "mmld", "norm": ""}),
   "rsc": _rival("RSC", "rsc"),
   "sfa_s": _rival("SFA-S (our reading)", "sfa_s"),
   "sfa_a": _rival("SFA-A (our reading)", "sfa_a"),

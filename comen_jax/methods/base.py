@@ -118,6 +118,8 @@ class Task(NamedTuple):
     steps_per_epoch: number of training steps of an epoch.
     stage_shares: shares of the epochs for the stages of a method; the last one
       also says among how many epochs every method chooses.
+    pretrained: whether the backbone starts from weights of a file, all but its
+      head.
   """
 
   model: Backbone
@@ -132,6 +134,7 @@ class Task(NamedTuple):
   epochs: int
   steps_per_epoch: int
   stage_shares: tuple[float, ...]
+  pretrained: bool = False
 
 
 class Setup(NamedTuple):
@@ -150,6 +153,17 @@ class Setup(NamedTuple):
   norm: str
   image_size: int
   stage_shares: tuple[float, ...]
+
+
+def check_layers(options: Any, setup: Setup) -> None:
+  """Raises UserError if `options.layers` names no map of the backbone."""
+  maps = setup.points[:-1]  # The last are the features, which are no map.
+  for name in options.layers:
+    if name not in maps:
+      raise UserError(
+        f"layers={options.layers}: {setup.backbone} has no {name!r}; choose"
+        f" from {', '.join(maps)}"
+      )
 
 
 def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:

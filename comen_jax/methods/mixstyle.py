@@ -32,10 +32,9 @@ import jax
 import jax.numpy as jnp
 
 from comen_jax.data.batches import Batch
-from comen_jax.errors import UserError
 from comen_jax.losses import cross_entropy
 from comen_jax.methods import domain_labels
-from comen_jax.methods.base import Method, Setup, Stage, Task
+from comen_jax.methods.base import Method, Stage, Task
 from comen_jax.methods.options.label_free import MixStyle as Options
 from comen_jax.nn.backbone import Backbone, Tap
 from comen_jax.steps import Metrics, forward
@@ -44,17 +43,6 @@ from comen_jax.train_state import TrainState
 # (key, state, batch) -> int [B], the partner of each image.
 Partners = Callable[[jax.Array, TrainState, Batch], jax.Array]
 _EPSILON = 1e-6  # Added to a variance, as in the official code.
-
-
-def check(options: Options, setup: Setup) -> None:
-  """Raises UserError at a layer that the backbone does not have."""
-  maps = setup.points[:-1]  # The last are the features, which have no style.
-  for name in options.layers:
-    if name not in maps:
-      raise UserError(
-        f"layers={options.layers}: {setup.backbone} has no {name!r}; choose"
-        f" from {', '.join(maps)}"
-      )
 
 
 def create(task: Task, options: Options) -> Method:

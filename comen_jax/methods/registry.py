@@ -16,6 +16,7 @@ from comen_jax.methods import (
   jigen,
   mixstyle,
   mldg,
+  mmld,
   penalties,
   randconv,
   rsc,
@@ -23,7 +24,7 @@ from comen_jax.methods import (
   selfreg,
   sfa,
 )
-from comen_jax.methods.base import Method, Setup, Task
+from comen_jax.methods.base import Method, Setup, Task, check_layers
 from comen_jax.methods.options import label_free, labelled
 
 
@@ -68,7 +69,7 @@ METHODS = {
   ),
   "deepall": Entry(deepall.create, deepall.Options, "own", _ALL),
   "deepall_bn": Entry(deepall.create, deepall.Options, "batch", _ALL),
-  "mixstyle": Entry(mixstyle.create, label_free.MixStyle, check=mixstyle.check),
+  "mixstyle": Entry(mixstyle.create, label_free.MixStyle, check=check_layers),
   # After AlexNet's last feature map come hidden layers, not the head.
   "rsc": Entry(
     rsc.create,
@@ -77,6 +78,12 @@ METHODS = {
   ),
   "sfa_s": Entry(sfa.create_s, label_free.SfaS),
   "sfa_a": Entry(sfa.create_a, label_free.SfaA),
+  "mmld": Entry(
+    mmld.create,
+    label_free.Mmld,
+    check=check_layers,
+    check_images=mmld.check_images,
+  ),
   "fact": Entry(fact.create, label_free.Fact),
   "sagnet": Entry(
     sagnet.create,
@@ -96,7 +103,7 @@ METHODS = {
   "mmd": _labelled(penalties.create_mmd, labelled.Mmd),
   "dann": _labelled(dann.create, labelled.Dann),
   "mixstyle_crossdomain": _labelled(
-    mixstyle.create_crossdomain, label_free.MixStyle, check=mixstyle.check
+    mixstyle.create_crossdomain, label_free.MixStyle, check=check_layers
   ),
   "mldg": _labelled(mldg.create, labelled.Mldg),
   "crossgrad": _labelled(crossgrad.create, labelled.CrossGrad),

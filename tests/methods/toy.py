@@ -18,6 +18,8 @@ B, K, D, SIZE = 8, 3, 5, 12
 class Toy(nn.Module):
   """features = relu(image @ kernel), logits = features @ head."""
 
+  head = "head"
+
   @nn.compact
   def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
     flat = images.reshape(len(images), -1)

@@ -20,6 +20,7 @@ LABEL_FREE: dict[str, type] = {
   "rsc": label_free.Rsc,
   "sfa_s": label_free.SfaS,
   "sfa_a": label_free.SfaA,
+  "mmld": label_free.Mmld,
   "fact": label_free.Fact,
   "sagnet": label_free.SagNet,
   "selfreg": label_free.SelfReg,

@@ -71,6 +71,30 @@ class SfaA(NamedTuple):
   window: Annotated[int, rules.whole(2, 100_000)] = 64
 
 
+class Mmld(NamedTuple):
+  """Settings of MMLD.
+
+  Attributes:
+    layers: points of the backbone whose style is clustered; () takes the first
+      two layers.
+    components: number of principal components of the style.
+    adversary_weight: largest weight of the reversed gradient.
+    entropy_weight: largest weight of the entropy of class predictions.
+    width: width of the hidden layers of the discriminator.
+    dropout: probability that one of its hidden units is dropped.
+    new_layer_scale: how much faster the head and the discriminator learn than a
+      pretrained backbone. Without pretrained weights all learn at one rate.
+  """
+
+  layers: Annotated[tuple[str, ...], rules.NAMES] = ()
+  components: Annotated[int, rules.whole(1, 100_000)] = 256
+  adversary_weight: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  entropy_weight: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  width: Annotated[int, rules.whole(1, 100_000)] = 1024
+  dropout: Annotated[float, rules.DECAY] = 0.5
+  new_layer_scale: Annotated[float, rules.POSITIVE] = 10.0
+
+
 class Fact(NamedTuple):
   """Settings of FACT.
 
