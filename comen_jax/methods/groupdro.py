@@ -31,7 +31,7 @@ from comen_jax.train_state import TrainState
 def create(task: Task, options: GroupDro) -> Method:
   """Makes GroupDRO."""
   domain_labels.check_sources("groupdro", task)
-  equal = lambda: jnp.full(task.num_sources, 1 / task.num_sources)
+  equal = lambda: jnp.ones(task.num_sources) / task.num_sources
   return domain_labels.method(
     task,
     partial(worst_domains, model=task.model, rate=options.rate),

@@ -188,8 +188,9 @@ def mmd(features: jax.Array, w: jax.Array) -> jax.Array:
   square = jnp.square(features).sum(axis=1)
   product = jnp.dot(features, features.T, precision=_HIGHEST)
   distance = square[:, None] + square[None, :] - 2 * product
-  # Rounding must make no distance negative: exp(-gamma d) would explode.
-  distance = jnp.maximum(distance, 1e-30)
+  # Rounding must not make a distance negative, nor part an image from itself:
+  # exp(-gamma d) would make much of it.
+  distance = jnp.maximum(distance, 0.0) * (1 - jnp.eye(len(features)))
   kernel = sum(jnp.exp(-gamma * distance) for gamma in _GAMMAS)
   count = w.sum(axis=0)
   share = w / jnp.maximum(count, 1.0)[None, :]
