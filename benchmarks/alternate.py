@@ -6,6 +6,7 @@ whose two times were taken within seconds of each other.
 
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -84,12 +85,18 @@ def alternate(contestants: Mapping[str, Run], how: How) -> Times:
 class Worker:
   """A process that holds contestants of one module; see `worker`."""
 
-  def __init__(self, module: str, environment: Mapping[str, str] | None = None):
+  def __init__(
+    self,
+    module: str,
+    environment: Mapping[str, str] | None = None,
+    folder: pathlib.Path = ROOT,
+  ):
     """Starts the process.
 
     Args:
       module: name of the module whose `prepare` makes the contestants.
       environment: variables that the process gets in addition to ours.
+      folder: the checkout whose code the process runs.
     """
     self._module = module
     self._process = subprocess.Popen(
@@ -97,7 +104,7 @@ class Worker:
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       text=True,
-      cwd=ROOT,
+      cwd=folder,
       env={**os.environ, **(environment or {})},
     )
 

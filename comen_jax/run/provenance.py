@@ -23,7 +23,7 @@ def collect() -> dict[str, Any]:
   return {
     "command": _command(),
     "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    "commit": _commit(),
+    "commit": commit(),
     "python": platform.python_version(),
     "packages": {p: importlib.metadata.version(p) for p in _PACKAGES},
     "devices": len(devices),
@@ -45,9 +45,12 @@ def _command() -> str:
   return f"{program} {shlex.join(sys.argv[1:])}".strip()
 
 
-def _commit() -> str:
-  """The checkout's commit; "-dirty" if files changed; "" outside of git."""
-  folder = pathlib.Path(__file__).parent
+def commit(folder: pathlib.Path = pathlib.Path(__file__).parent) -> str:
+  """Commit of a checkout; "-dirty" if files changed; "" outside of git.
+
+  Args:
+    folder: a folder of the checkout; default: the one of this file.
+  """
   command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
   try:
     found = subprocess.run(
