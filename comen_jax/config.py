@@ -50,7 +50,7 @@ def check(config: ConfigDict) -> None:
         f" give a multiple of {devices}, such as {below or devices}"
       )
   candidate_epochs(config)
-  _check_method(config)
+  check_method(config)
 
 
 def norm(config: ConfigDict) -> str:
@@ -147,7 +147,8 @@ def batch_sizes(config: ConfigDict, split: Split, devices: int) -> BatchSizes:
   return BatchSizes(train, evaluation, lowered, "; ".join(notices))
 
 
-def _check_method(config: ConfigDict) -> None:
+def check_method(config: ConfigDict) -> None:
+  """Raises UserError if the method does not fit its network or options."""
   entry = METHODS[config.method]
   setup = Setup(
     config.backbone,

@@ -9,6 +9,10 @@ they show what BatchNorm alone gives.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from comen_jax.methods.options import OPTIONS, used_blocks
+
+LABELS_MARK = " (uses domain labels)"
+
 
 class Variant(NamedTuple):
   """One row of a table.
@@ -41,6 +45,11 @@ def _rival(title: str, method: str) -> Variant:
   return Variant(title, {"method": method, "norm": ""}, latent=False)
 
 
+def _labelled(title: str, method: str) -> Variant:
+  """A rival that uses domain labels, which its title says."""
+  return _rival(f"{title}{LABELS_MARK}", method)
+
+
 VARIANTS = {
   "deepall": Variant("DeepAll", {"method": "deepall", "norm": ""}, False),
   "deepall_bn": Variant(
@@ -57,7 +66,7 @@ VARIANTS = {
     "ProtoGR + ProtoCCL + BatchNorm", "batch", True, True
   ),
   "comen_true_domains": Variant(
-    "COMEN with true domains (uses domain labels)",
+    f"COMEN with true domains{LABELS_MARK}",
     {**_comen("", "sdnorm", True, True).settings, "comen.true_domains": True},
   ),
   # Rivals without domain labels.
@@ -73,9 +82,17 @@ VARIANTS = {
   "randconv": _rival("RandConv", "randconv"),
   "eisnet": _rival("EISNet", "eisnet"),
   # Rivals with domain labels.
-  "mixstyle_crossdomain": _rival(
-    "MixStyle across domains (uses domain labels)", "mixstyle_crossdomain"
+  "mixstyle_crossdomain": _labelled(
+    "MixStyle across domains", "mixstyle_crossdomain"
   ),
+  "vrex": _labelled("VREx", "vrex"),
+  "irm": _labelled("IRM", "irm"),
+  "groupdro": _labelled("GroupDRO", "groupdro"),
+  "coral": _labelled("CORAL", "coral"),
+  "mmd": _labelled("MMD", "mmd"),
+  "dann": _labelled("DANN", "dann"),
+  "mldg": _labelled("MLDG", "mldg"),
+  "crossgrad": _labelled("CrossGrad", "crossgrad"),
 }
 
 # Table 5 of the paper from its first row to its last, then our controls.
@@ -114,19 +131,44 @@ def name_of(config: Mapping[str, Any]) -> str:
   return f"{method} ({differing})" if differing else method
 
 
+def title_of(row: str) -> str:
+  """Returns the title of a row, which may be no variant: see `name_of`."""
+  name, space, settings = row.partition(" ")
+  title = VARIANTS[name].title if name in VARIANTS else name
+  return f"{title}{space}{settings}"
+
+
 def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
-  """The settings that tell variants apart; an empty norm is filled in."""
+  """The settings that tell variants apart; what is absent has its default."""
   method = config["method"]
   found = {
     "method": method,
     "norm": config["norm"] or _PRESET_NORMS.get(method, "own"),
   }
-  if method == "comen":
-    block = config.get("comen", {})
+  for block, defaults in _defaults(method).items():
+    given = config.get(block, {})
+    prefix = "" if block == method else f"{block}."
     found |= {
-      key: block.get(key, default) for key, default in _COMEN_DEFAULTS.items()
+      prefix + key: _same(given.get(key, value))
+      for key, value in defaults.items()
     }
   return found
+
+
+def _defaults(method: str) -> dict[str, Mapping[str, Any]]:
+  """The options that tell runs of a method apart, by block of the config."""
+  if method == "comen":
+    return {"comen": _COMEN_DEFAULTS}
+  return {
+    block: OPTIONS[block]()._asdict()
+    for block in used_blocks(method)
+    if block in OPTIONS
+  }
+
+
+def _same(value: Any) -> Any:
+  """A config.json has lists where a config has tuples."""
+  return tuple(value) if isinstance(value, list) else value
 
 
 def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:

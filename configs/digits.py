@@ -27,7 +27,7 @@ def get_config(variant: str = "") -> ConfigDict:
   config = ConfigDict()
 
   # Method
-  config.method = "comen"  # comen, deepall or deepall_bn
+  config.method = "comen"  # docs/methods.md lists all.
   config.norm = ""  # none, batch or sdnorm; "" takes the method's default.
 
   # Network

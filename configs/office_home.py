@@ -18,7 +18,7 @@ def get_config() -> ConfigDict:
   config = ConfigDict()
 
   # Method
-  config.method = "comen"  # comen, deepall or deepall_bn
+  config.method = "comen"  # docs/methods.md lists all.
   config.norm = ""  # batch or sdnorm; "" takes the method's default.
 
   # Network

@@ -11,13 +11,12 @@ from comen_jax.errors import UserError
 from comen_jax.report import benchmarks, configs, paper
 from comen_jax.report.records import Record, Setting, setting_of
 from comen_jax.report.statistics import Values
-from comen_jax.variants import VARIANTS
+from comen_jax.variants import LABELS_MARK, VARIANTS, title_of
 
 LABELS_NOTE = (
   "Rows that use domain labels know the true domain of every training image."
   " They do not count for the best value of a column."
 )
-_LABELS_MARK = " (uses domain labels)"
 
 
 class Group(NamedTuple):
@@ -152,9 +151,11 @@ def group(records: list[Record]) -> list[Group]:
       )
     by_seed[seed] = record
   known = list(VARIANTS)
-  order = lambda s: (
-    known.index(s.row) if s.row in known else len(known), s
-  )  # fmt: skip
+
+  def order(setting: Setting) -> tuple[int, Setting]:
+    name = setting.row.partition(" ")[0]  # Without options that differ.
+    return known.index(name) if name in known else len(known), setting
+
   settings = sorted(found, key=order)
   several = len({s.num_domains for s in settings} - {0}) > 1
   return [Group(s, _title(s, several), found[s]) for s in settings]
@@ -171,10 +172,9 @@ def _check_alike(one: Record, other: Record) -> None:
 
 def _title(setting: Setting, several_m: bool) -> str:
   """Returns a row's printed name; an unknown row keeps its own name."""
-  row = setting.row
-  title = VARIANTS[row].title if row in VARIANTS else row
-  if setting.domain_labels and _LABELS_MARK not in title:
-    title += _LABELS_MARK
+  title = title_of(setting.row)
+  if setting.domain_labels and LABELS_MARK not in title:
+    title += LABELS_MARK
   if several_m and setting.num_domains:
     title += f", M = {setting.num_domains}"
   return title

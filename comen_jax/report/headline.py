@@ -1,8 +1,9 @@
 """What came out, in a few sentences, before any table.
 
-A method is compared with DeepAll and with DeepAll + BatchNorm, seed by seed. A
-sentence names a winner only if the 95 % interval of the difference leaves out
-0; one seed has no interval, so it never does.
+COMEN is compared with DeepAll and with DeepAll + BatchNorm, seed by seed; every
+other method with the one that has the same normalisation. A sentence names a
+winner only if the 95 % interval of the difference leaves out 0; one seed has no
+interval, so it never does.
 """
 
 from comen_jax.report.document import Headline
@@ -11,7 +12,7 @@ from comen_jax.report.records import Record
 from comen_jax.report.statistics import average, bounds
 from comen_jax.report.tables.accuracy import BEST_VALIDATION
 from comen_jax.report.tables.differences import of_rows, show_interval
-from comen_jax.variants import VARIANTS
+from comen_jax.variants import ABLATION
 
 _BASELINES = ("deepall", "deepall_bn")
 NO_CONCLUSION = "no conclusion"
@@ -25,8 +26,7 @@ def of(comparison: Comparison) -> Headline:
   found = [
     (ours, _difference(ours, other, targets))
     for ours in _methods(comparison)
-    for other in comparison.groups
-    if other.setting.row in _BASELINES
+    for other in _baselines(ours, comparison)
   ]
   lines = [line for _, line in found if line]
   compared = {ours.title for ours, line in found if line}
@@ -61,9 +61,23 @@ def _of_one(title: str, record: Record) -> Headline:
 
 
 def _methods(comparison: Comparison) -> list[Group]:
-  """COMEN and methods that are no row of the paper's tables."""
-  own = [g for g in comparison.groups if g.setting.row not in VARIANTS]
+  """COMEN and methods that are no row of its ablation."""
+  own = [g for g in comparison.groups if g.setting.row not in ABLATION]
   return [g for g in (comparison.ours, *own) if g]
+
+
+def _baselines(ours: Group, comparison: Comparison) -> list[Group]:
+  """The rows that a method is compared with."""
+  found = [g for g in comparison.groups if g.setting.row in _BASELINES]
+  if ours is comparison.ours:
+    return found
+  return [g for g in found if _norms(g) & _norms(ours)] or found
+
+
+def _norms(group: Group) -> set[str]:
+  """Normalisations of a group's runs; old records do not have them."""
+  runs = (r for by_seed in group.runs.values() for r in by_seed.values())
+  return {r.measured["norm"] for r in runs if "norm" in r.measured}
 
 
 def _averages(comparison: Comparison) -> list[str]:

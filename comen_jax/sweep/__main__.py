@@ -3,7 +3,9 @@
   python -m comen_jax.sweep --config configs/digits.py --workdir W \\
     --targets=all --seeds=0,1,2 --methods=deepall,deepall_bn,comen
 
-`--methods=ablation` trains the paper's eight rows and our controls;
+`--methods=ablation` trains the paper's eight rows and our controls,
+`--methods=label_free` all methods that use no domain labels, and
+`--methods=labelled` those that do (docs/methods.md);
 `--num_domains=2,3,4,5` tries several M; `--jobs=4` trains four runs at a time,
 each on its share of the cores or GPUs; `--shard=i/n` does the i-th of n parts
 (from 0), for a job array; `--dry_run` lists the runs and their state. Every key
@@ -18,6 +20,7 @@ from absl import app, flags
 from comen_jax import config_flag, stopping
 from comen_jax.errors import UserError, command_line
 from comen_jax.run import disk_errors
+from comen_jax.variants import VARIANTS
 
 flags.adopt_module_key_flags(config_flag)
 _WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the sweep; required.")
@@ -27,9 +30,8 @@ _TARGETS = flags.DEFINE_string(
 _SEEDS = flags.DEFINE_string("seeds", "0", "Seeds, separated by commas.")
 _METHODS = flags.DEFINE_string(
   "methods", "deepall,deepall_bn,comen",
-  "ablation, or rows separated by commas: deepall, deepall_bn, comen, sdnorm,"
-  " protogr, protoccl, protogr_protoccl, sdnorm_protogr, sdnorm_protoccl,"
-  " protogr_protoccl_bn, comen_true_domains (uses domain labels).",
+  "ablation, label_free, labelled, or rows separated by commas:"
+  f" {', '.join(VARIANTS)}.",
 )  # fmt: skip
 _NUM_DOMAINS = flags.DEFINE_string(
   "num_domains", "", "Values of M, separated by commas. Default: the config's."

@@ -1,5 +1,6 @@
 """Lists the runs of a sweep: targets x variants x M x seeds, and its shards."""
 
+import re
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
@@ -43,7 +44,7 @@ def check(
       )
   _numbers("seeds", seeds, "seed")
   counts = _domain_numbers(num_domains) or (config.num_domains,)
-  for name in row_names(methods):
+  for name in row_names(methods, config):
     given = {**_variant(name).settings, "num_domains": counts[0]}
     config_lib.check(_with(config, given))
 
@@ -63,7 +64,9 @@ def make(
     dataset: data set, for the names of its domains.
     targets: "all", or names of targets separated by commas.
     seeds: whole numbers separated by commas.
-    methods: names of variants or methods, or "ablation".
+    methods: names of variants, methods or groups: "ablation" (the paper's
+      parts), "label_free" and "labelled" (all methods without and with domain
+      labels).
     num_domains: values of M for rows that have latent domains; "" is the
       config's.
   """
@@ -72,7 +75,7 @@ def make(
   domain_counts = _domain_numbers(num_domains)
   runs = {}
   for seed in _numbers("seeds", seeds, "seed"):
-    for name in (n for n in row_names(methods) if n not in same):
+    for name in (n for n in row_names(methods, config) if n not in same):
       for target in target_names:
         split = leave_one_out(dataset, target)
         own = _domain_counts(name, domain_counts, config, len(split.sources))
@@ -94,10 +97,39 @@ def part(runs: list[Run], shard: str) -> tuple[list[Run], int, int]:
   return runs[i::n], i, n
 
 
-def row_names(methods: str) -> tuple[str, ...]:
-  return (
-    variants.ABLATION if methods == "ablation" else _items("methods", methods)
-  )
+def row_names(methods: str, config: ConfigDict) -> tuple[str, ...]:
+  """The rows that `--methods` names; a group has those that fit the config."""
+  misfits = unsupported(methods, config)
+  names = []
+  for item in _items("methods", methods):
+    names += [n for n in _groups().get(item, ()) if n not in misfits]
+    names += [item] if item not in _groups() else []
+  return tuple(dict.fromkeys(names))
+
+
+def unsupported(methods: str, config: ConfigDict) -> dict[str, str]:
+  """Finds methods of the named groups that do not fit the config -> why."""
+  found = {}
+  for item in _items("methods", methods):
+    for name in _groups().get(item, ()):
+      try:
+        config_lib.check_method(_with(config, _variant(name).settings))
+      except UserError as e:
+        found[name] = str(e)
+  return found
+
+
+def _groups() -> dict[str, tuple[str, ...]]:
+  """Names that stand for several rows."""
+  known = list(VARIANTS)
+  place = lambda n: known.index(n) if n in known else len(known)
+  labelled = sorted((n for n in METHODS if METHODS[n].domain_labels), key=place)
+  free = sorted((n for n in METHODS if n not in labelled), key=place)
+  return {
+    "ablation": variants.ABLATION,
+    "label_free": tuple(free),
+    "labelled": tuple(labelled),
+  }
 
 
 def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
@@ -107,7 +139,7 @@ def left_out(methods: str, config: ConfigDict) -> dict[str, str]:
   """
   seen: dict[tuple, str] = {}
   same = {}
-  for name in row_names(methods):
+  for name in row_names(methods, config):
     row = _variant(name)
     given = dict(row.settings)
     method = given.pop("method")
@@ -126,17 +158,27 @@ def _variant(name: str) -> Variant:
   if name in METHODS:
     return Variant(name, {"method": name, "norm": ""})
   names = ", ".join([*VARIANTS, *(m for m in METHODS if m not in VARIANTS)])
-  raise UserError(f"methods={name}: choose from {names}, or ablation")
+  raise UserError(
+    f"methods={name}: choose from {names}, or {', '.join(_groups())}"
+  )
 
 
 def _run(config, dataset: str, name: str, target: str, count, seed: int) -> Run:
   given = {**_variant(name).settings, "target": target, "seed": seed}
-  parts = [dataset, target, name]
+  number = []
   if count is not None:
     given["num_domains"] = count
-    parts.append(f"m{count}")
-  parts.append(f"seed{seed}")
-  return Run("-".join(parts), name, _with(config, given))
+    number = [f"m{count}"]
+  config = _with(config, given)
+  # Options that are not the defaults are part of the row and of the folder.
+  row = variants.name_of(config.to_dict())
+  parts = [dataset, target, _file_name(row), *number, f"seed{seed}"]
+  return Run("-".join(parts), row, config)
+
+
+def _file_name(row: str) -> str:
+  """A row such as "vrex (weight=10.0)" becomes "vrex_weight_10.0"."""
+  return re.sub(r"[^A-Za-z0-9_.]+", "_", row).strip("_")
 
 
 def _with(config: ConfigDict, given: dict) -> ConfigDict:

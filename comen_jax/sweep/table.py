@@ -67,6 +67,8 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
         run.config, leave_one_out(dataset, run.config.target)
       )
       check_config(place(folder, run), run.config.to_dict())
+  for name, why in grid.unsupported(wanted.methods, config).items():
+    console.say(f"{name} is left out: {why}")
   for name, same in grid.left_out(wanted.methods, config).items():
     console.say(f"{name} equals {same} on {config.backbone}: left out")
   if wanted.dry_run:

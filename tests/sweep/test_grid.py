@@ -176,3 +176,37 @@ def test_a_method_without_a_variant_has_a_row_of_its_own(
   monkeypatch.setitem(grid.METHODS, "mine", entry)
   (run,) = grid.make(config, dataset, "a", "0", "mine")
   assert run.config.method == "mine"
+
+
+def test_groups_have_all_methods_without_and_with_domain_labels(config):
+  free = grid.row_names("label_free", config)
+  assert free[:2] == ("deepall", "deepall_bn")
+  assert {"comen", "mixstyle", "fact"} < set(free)
+  labelled = grid.row_names("labelled", config)
+  assert {"vrex", "mldg", "crossgrad"} < set(labelled)
+  assert {*free, *labelled} == set(grid.METHODS)
+  both = grid.row_names("labelled,label_free,vrex,sdnorm", config)
+  assert both == (*labelled, *free, "sdnorm")
+
+
+def test_a_group_leaves_out_what_does_not_fit_and_says_why(config, dataset):
+  config.backbone, config.image_size, config.store_size = "alexnet", 64, 64
+  found = grid.unsupported("label_free", config)
+  assert found["sagnet"].startswith("backbone='alexnet': sagnet supports")
+  assert all("\n" not in why for why in found.values())
+  assert "sagnet" not in grid.row_names("label_free", config)
+  grid.check(config, "0", "label_free", "")
+  with pytest.raises(UserError, match="sagnet supports"):
+    grid.check(config, "0", "sagnet", "")  # Named, so it is an error.
+
+
+def test_options_that_are_not_the_defaults_make_a_row_and_a_folder(
+  config, dataset
+):
+  (usual,) = grid.make(config, dataset, "a", "0", "vrex")
+  assert (usual.name, usual.row) == ("digits_dg-a-vrex-seed0", "vrex")
+  config.vrex.weight = 10.0
+  other, deepall = grid.make(config, dataset, "a", "0", "vrex,deepall")
+  assert other.row == "vrex (weight=10.0)"
+  assert other.name == "digits_dg-a-vrex_weight_10.0-seed0"
+  assert deepall.name == "digits_dg-a-deepall-seed0"

@@ -15,7 +15,7 @@ from comen_jax.report.plots import arrays as reading
 from comen_jax.report.plots import curves
 from comen_jax.report.plots.arrays import Arrays
 from comen_jax.report.records import Record, setting_of
-from comen_jax.variants import VARIANTS
+from comen_jax.variants import title_of
 
 _PAIR = ("deepall", "comen")
 
@@ -132,7 +132,7 @@ def _method(row: str, colour: int, records: list[Record], tell: Tell) -> Method:
   logs = [r.folder / "metrics.jsonl" for r in runs]
   read = [Log(p, curves.read(p, tell)) for p in logs if p.exists()]
   return Method(
-    VARIANTS[row].title if row in VARIANTS else row,
+    title_of(row),
     colour,
     num_domains,
     seed,

@@ -3,10 +3,11 @@
 Values are target accuracies in per cent. A cell without a run is empty.
 """
 
-from comen_jax.report import benchmarks, paper
+from comen_jax.report import benchmarks, paper, published
 from comen_jax.report.document import Cell, Table
 from comen_jax.report.grouping import LABELS_NOTE, Comparison, Group
 from comen_jax.report.statistics import Summary, average, percent, summarise
+from comen_jax.variants import title_of
 
 BEST_VALIDATION = "target_accuracy"
 _ORACLE, _ORACLE_TITLE = "target_accuracy_oracle", "oracle (uses the target)"
@@ -37,7 +38,7 @@ MISPRINT_MARK = "*"
 
 
 def main(comparison: Comparison) -> Table:
-  """Shows our accuracy by target, then the paper's DeepAll and COMEN."""
+  """Shows our accuracy by target, then what was published of these methods."""
   dataset, title, targets, groups = comparison
   rows = [
     (Cell(g.title, bold=True), *cells, Cell(g.count(targets), numeric=True))
@@ -46,15 +47,19 @@ def main(comparison: Comparison) -> Table:
   notes = [AVERAGE_NOTE, *notes_on(groups, targets)]
   if dataset in paper.TABLES:
     table = paper.TABLES[dataset]
-    printed = [table.row(paper.DEEPALL), table.row(paper.COMEN)]
+    ours = [g.setting.row for g in groups]
+    printed = published.in_paper(dataset, ours)
     source = f"Paper ({paper.SOURCE}, Table {table.number})"
+    elsewhere, sources = _elsewhere(dataset, ours, targets)
     rows = [
       (Cell("Ours"),),
       *rows,
       (Cell(source),),
       *(_printed(dataset, row, targets, more=1) for row in printed),
+      *elsewhere,
     ]
-    notes += misprint_notes(dataset, printed) + _likeness(comparison)
+    notes += misprint_notes(dataset, printed) + sources
+    notes += _likeness(comparison)
   return Table(
     f"Target accuracy (%) on {title}: mean ± standard deviation over seeds,"
     " epoch chosen by source validation",
@@ -188,12 +193,45 @@ def _printed(
   dataset: str, row: paper.PaperRow, targets: tuple[str, ...], more: int = 0
 ) -> tuple[Cell, ...]:
   """Returns a row of the paper, followed by `more` empty cells."""
-  by_target = dict(zip(paper.TABLES[dataset].columns, row.values))
   mark = MISPRINT_MARK if paper.misprint(dataset, row) else ""
-  texts = [f"{by_target[t]:.1f}" if t in by_target else "" for t in targets]
+  texts = _by_target(dataset, row.values, targets)
   texts += [f"{row.average:.1f}{mark}"] + [""] * more
   cells = (Cell(text, muted=True, numeric=True) for text in texts)
   return (Cell(row.method, muted=True), *cells)
+
+
+def _elsewhere(
+  dataset: str, rows: list[str], targets: tuple[str, ...]
+) -> tuple[list[tuple[Cell, ...]], list[str]]:
+  """Returns rows of values published elsewhere, and notes on their sources."""
+  found = published.others(dataset, rows)
+  if not found:
+    return [], []
+  lines, notes = [(Cell("Published elsewhere"),)], []
+  for number, (row, value) in enumerate(found, 1):
+    texts = _by_target(dataset, value.values, targets)
+    doubt = "" if value.verified else ", not verified"
+    name = f"{title_of(row)} [{number}]{doubt}"
+    cells = [*texts, f"{value.mean:.1f}", ""]
+    lines.append(
+      (
+        Cell(name, muted=True),
+        *(Cell(text, muted=True, numeric=True) for text in cells),
+      )
+    )
+    remark = f": {value.remark}" if value.remark else ""
+    notes.append(f"[{number}] {value.source}{remark}{doubt}.")
+  if not all(value.verified for _, value in found):
+    notes.append(published.UNVERIFIED_NOTE)
+  return lines, notes
+
+
+def _by_target(
+  dataset: str, values: tuple[float, ...], targets: tuple[str, ...]
+) -> list[str]:
+  """Prints values in the order of `targets`; "" where there is none."""
+  by_target = dict(zip(paper.TABLES[dataset].columns, values))
+  return [f"{by_target[t]:.1f}" if t in by_target else "" for t in targets]
 
 
 def _likeness(comparison: Comparison) -> list[str]:

@@ -150,7 +150,7 @@ def _parts(row: str) -> tuple[bool, bool, bool]:
 
 def _is_random(group: Group) -> bool:
   row = group.setting.row
-  return row in VARIANTS and not _parts(row)[0]
+  return row in ABLATION and not _parts(row)[0]
 
 
 def _latent_cells(group: Group, target: str) -> list[Cell]:
