@@ -48,7 +48,7 @@ def prepare(name: str) -> Contestant:
     return Contestant(_evaluation(experiment, state, sizes.eval_batch), {})
   names = [s.name for s in experiment.method.stages]
   step = experiment.train_steps[names.index(stage)]
-  return Contestant(_training(experiment, state, step), {})
+  return Contestant(training(experiment, state, step), {})
 
 
 def make_experiment(
@@ -85,9 +85,10 @@ def make_state(experiment: Experiment) -> TrainState:
   return jax.device_put(state, experiment.shardings.replicated)
 
 
-def _training(
+def training(
   experiment: Experiment, state: TrainState, step: Callable
 ) -> Callable[[int], None]:
+  """Returns a function that makes that many training steps, from `state` on."""
   ready = list(itertools.islice(experiment.train_batches(0), _BATCHES))
   jax.block_until_ready(ready)
   turn = itertools.cycle(ready)

@@ -1,11 +1,9 @@
 """The tables of pods in docs/scale.md, in markdown, from a record."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from benchmarks import scaling
+from benchmarks import page, scaling
 from benchmarks.scaling import V5E, Times, Traffic
-from comen_jax.errors import UserError
 
 Step = dict[str, Any]
 _TITLES = {
@@ -17,7 +15,7 @@ _HEAD = (
   *("collectives", "MB", "compute, ms", "reduce, ms", "apart", "overlapped"),
   *("10 µs each", "compiled in, s"),
 )
-_BEGIN, _END = "<!-- make pod writes this -->", "<!-- up to here -->"
+_BEGIN = "<!-- make pod writes this -->"
 
 
 def render(record: dict[str, Any]) -> str:
@@ -27,18 +25,14 @@ def render(record: dict[str, Any]) -> str:
   for batch, title in _TITLES.items():
     chosen = sorted((s for s in steps if s["batch"] == batch), key=_order)
     rows = [_row(step, steps) for step in chosen]
-    parts.append(f"{title}.\n\n{_markdown(_HEAD, rows)}")
+    parts.append(f"{title}.\n\n{page.markdown(_HEAD, rows)}")
   parts.append(_roles(steps))
   return "\n\n".join(parts)
 
 
-def put(tables: str, page: str) -> str:
-  """Puts the tables into a page, between the two marks that it has."""
-  before, found, rest = page.partition(_BEGIN)
-  _, ended, after = rest.partition(_END)
-  if not (found and ended):
-    raise UserError(f"the page has no marks {_BEGIN} and {_END}: add them")
-  return f"{before}{_BEGIN}\n\n{tables}\n\n{_END}{after}"
+def put(tables: str, text: str) -> str:
+  """Puts the tables into the text of a page, between its two marks."""
+  return page.put(tables, text, _BEGIN)
 
 
 def times(step: Step) -> Times:
@@ -123,7 +117,7 @@ def _roles(steps: list[Step]) -> str:
     for step in sorted(whole, key=_order)
     if step["chips"] == most
   ]
-  return f"What {most} chips exchange.\n\n{_markdown(head, rows)}"
+  return f"What {most} chips exchange.\n\n{page.markdown(head, rows)}"
 
 
 def _order(step: Step) -> tuple[str, str, int]:
@@ -143,9 +137,3 @@ def _images(step: Step) -> str:
 def _number(value: float) -> str:
   """Three digits that count."""
   return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _markdown(head: Iterable[str], rows: list[list[str]]) -> str:
-  head = list(head)
-  lines = [head, ["---"] * len(head), *rows]
-  return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,59 @@
+"""The table of all methods in docs/methods.md, from registry and record."""
+
+from typing import Any
+
+from benchmarks.page import markdown
+from comen_jax.methods.registry import METHODS, Entry
+from comen_jax.nn.registry import BACKBONES
+from comen_jax.variants import LABELS_MARK, title_of
+
+BEGIN = "<!-- benchmarks.methods writes this -->"
+_HEAD = (
+  "method", "name", "domain labels", "norm", "other norms", "backbones",
+  "cost of a step",
+)  # fmt: skip
+
+
+def render(record: dict[str, Any]) -> str:
+  """Renders a row for every method, first those without domain labels.
+
+  Args:
+    record: what `benchmarks.methods` wrote; {} if nothing was measured.
+  """
+  measured = record.get("methods", {})
+  entries = sorted(METHODS.items(), key=lambda item: item[1].domain_labels)
+  return markdown(
+    _HEAD, [_row(name, entry, measured) for name, entry in entries]
+  )
+
+
+def _row(name: str, entry: Entry, measured: dict[str, Any]) -> list[str]:
+  others = [norm for norm in entry.norms if norm != entry.norm]
+  return [
+    title_of(name).removesuffix(LABELS_MARK),
+    f"`{name}`",
+    "uses them" if entry.domain_labels else "no",
+    "the backbone's" if entry.norm == "own" else entry.norm,
+    ", ".join(others),
+    _backbones(entry.backbones),
+    _cost(measured.get(name)),
+  ]
+
+
+def _backbones(names: tuple[str, ...]) -> str:
+  """Names of the backbones, or of those that are not among them."""
+  missing = [name for name in BACKBONES if names and name not in names]
+  if len(missing) < len(names):
+    return f"all but {', '.join(missing)}"
+  return ", ".join(names) or "all"
+
+
+def _cost(found: dict[str, Any] | None) -> str:
+  """The time of a step over that of DeepAll, by stage."""
+  if found is None:
+    return "not measured"
+  stages = found["stages"]
+  texts = {name: f"{stage['ratio']:.2f}" for name, stage in stages.items()}
+  if len(texts) == 1:
+    return next(iter(texts.values()))
+  return ", ".join(f"{name} {text}" for name, text in texts.items())

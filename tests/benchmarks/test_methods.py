@@ -1,0 +1,70 @@
+"""The table of docs/methods.md is what registry and record say."""
+
+import json
+import pathlib
+
+import pytest
+
+from benchmarks import methods, methods_table
+from benchmarks.alternate import How, Times
+from comen_jax.methods.registry import METHODS
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "methods.md").read_text()
+RECORD = ROOT / "results" / "methods.json"
+
+
+def test_the_page_has_the_table_of_the_registry_and_the_record():
+  record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+  # `python -m benchmarks.methods --table --page docs/methods.md` puts it there.
+  assert methods_table.render(record) in PAGE
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_page_says_what_each_method_does(name):
+  text = PAGE.partition("## What each one does")[2]
+  assert f"`{name}`" in text
+
+
+def line(table: str, name: str) -> list[str]:
+  (found,) = [x for x in table.splitlines() if f"| `{name}` |" in x]
+  return [cell.strip() for cell in found.split("|")[1:-1]]
+
+
+def test_a_cost_is_the_ratio_of_each_stage():
+  stages = {"warmup": {"ratio": 1.0}, "encode": {"ratio": 1.256}}
+  record = {
+    "methods": {
+      "comen": {"stages": stages},
+      "vrex": {"stages": {"train": {"ratio": 1.02}}},
+    }
+  }
+  table = methods_table.render(record)
+  assert line(table, "comen")[-1] == "warmup 1.00, encode 1.26"
+  assert line(table, "vrex")[2:] == [
+    "uses them", "the backbone's", "none, batch", "all", "1.02",
+  ]  # fmt: skip
+  assert line(table, "fact")[-1] == "not measured"
+  assert line(table, "sagnet")[-2] == "all but alexnet"
+
+
+def test_a_method_is_compared_with_deepall_of_its_norm():
+  times = Times(
+    {
+      "deepall/train": [1.0, 2.0],
+      "deepall_bn/train": [2.0, 4.0],
+      "sagnet/train": [6.0, 12.0],
+    }
+  )
+  found = methods._of("sagnet", "batch", times)
+  assert found["baseline"] == "deepall_bn"
+  assert found["stages"] == {"train": {"ms": 9000.0, "ratio": 3.0}}
+
+
+@pytest.mark.slow
+def test_steps_are_measured_for_real():
+  how = How(rounds=1, turn=0.01, only="vrex")
+  found = methods.measure(how, batch=8)["methods"]
+  assert found.keys() == {"deepall", "deepall_bn", "vrex"}
+  assert found["deepall"]["stages"]["train"]["ratio"] == 1
+  assert found["vrex"]["stages"]["train"]["ms"] > 0
