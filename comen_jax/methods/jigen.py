@@ -13,8 +13,8 @@ second head tells the order from the features:
 The paper classifies images in order 0 only. The published command of the
 official code (fmcarlucci/JigenDG) classifies all images, and so do we by
 default. Its 30 permutations of 3 x 3 tiles differ in 4 to 9 places; ours
-(`data/jigsaw.py`) in 7 or more. Images of 32 pixels have no thirds: they
-have 4 x 4 tiles.
+(`data/jigsaw.py`) in 7 or more. Images of 32 pixels cannot be cut in thirds:
+they have 4 x 4 tiles.
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ from comen_jax.methods.options.label_free import JiGen as Options
 from comen_jax.steps import Metrics, forward
 from comen_jax.train_state import TrainState
 
-_SMALL = 64  # Images below this size, in pixels, have 4 x 4 tiles.
+_SMALL = 64  # Images below this size, in pixels, may have 4 x 4 tiles.
 
 
 class Puzzle(NamedTuple):
@@ -92,7 +92,8 @@ def check(options: Options, setup: Setup) -> None:
 
 def grid_of(image_size: int, options: Options) -> int:
   """Number of tiles along a side."""
-  return options.grid or (3 if image_size >= _SMALL else 4)
+  thirds = image_size % 3 == 0 or image_size >= _SMALL
+  return options.grid or (3 if thirds else 4)
 
 
 def make_puzzle(image_size: int, options: Options) -> Puzzle:

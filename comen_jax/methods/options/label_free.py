@@ -130,7 +130,7 @@ class JiGen(NamedTuple):
     order_weight: weight of the cross-entropy of the order.
     unshuffled: probability that an image keeps its order, beta.
     grid: number of tiles along a side; 0 takes 3, or 4 for images of less than
-      64 pixels.
+      64 pixels that 3 does not divide.
     permutations: number of orders beside the image's own.
     tile_grayscale: probability that a tile loses its colour.
     classify_shuffled: classify images in every order, not only in their own.
@@ -165,7 +165,7 @@ class EISNet(NamedTuple):
     order_weight: weight of the cross-entropy of the order.
     unshuffled: probability that an image keeps its order.
     grid: number of tiles along a side; 0 takes 3, or 4 for images of less than
-      64 pixels.
+      64 pixels that 3 does not divide.
     permutations: number of orders beside the image's own.
     tile_grayscale: probability that a tile loses its colour.
     triplet_weight: weight of the triplets at the end; half of it at the start.
