@@ -92,7 +92,7 @@ def predict(
 
 
 def _tell(text: str) -> None:
-  screen.write(text, sys.stderr)
+  screen.write(text, "stderr")
 
 
 def _write(parts: Iterator[str]) -> None:

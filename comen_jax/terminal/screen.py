@@ -6,7 +6,7 @@ Without a terminal there is no screen, and lines are printed as they are.
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import Literal, NamedTuple
 
 from rich.console import (
   Console,
@@ -17,6 +17,7 @@ from rich.console import (
 from rich.progress import Progress, ProgressColumn
 from rich.text import Text
 
+Stream = Literal["stdout", "stderr"]
 _REFRESHES = 4  # Per second, while bars are shown.
 
 
@@ -53,7 +54,14 @@ class _Narrow:
     yield from console.render(self._inner, narrow)
 
 
-_active: list[Console] = []  # The screen with bars, if there are any.
+class _Shown(NamedTuple):
+  """A screen that has bars, and the streams that are terminals."""
+
+  screen: Console
+  terminals: tuple[Stream, ...]
+
+
+_shown: list[_Shown] = []  # At most one.
 
 
 def find() -> Console | None:
@@ -61,39 +69,40 @@ def find() -> Console | None:
 
   It is standard output, or standard error if that alone is a terminal.
   """
-  for file in (sys.stdout, sys.stderr):
-    if file.isatty():
-      screen = _Screen(file=file, force_terminal=True, highlight=False)
-      return None if screen.is_dumb_terminal else screen
+  for name in _terminals():
+    screen = _Screen(
+      file=getattr(sys, name), force_terminal=True, highlight=False
+    )
+    return None if screen.is_dumb_terminal else screen
   return None
 
 
 def has_bars() -> bool:
   """Whether bars are shown now: a screen has room for one display."""
-  return bool(_active)
+  return bool(_shown)
 
 
 def width() -> int | None:
   """Number of columns of a line on standard output; None without a limit."""
-  if not sys.stdout.isatty():
+  if "stdout" not in _terminals():
     return None
-  screen = _active[0] if _active else find()
+  screen = _shown[0].screen if _shown else find()
   return screen.width if screen else None
 
 
-def write(text: str, file: TextIO | None = None, style: str = "") -> None:
-  """Prints text on `file`, or standard output, above any bars."""
-  file = file or sys.stdout
-  screen = _active[0] if _active else find() if style else None
-  if screen and file.isatty():
+def write(text: str, stream: Stream = "stdout", style: str = "") -> None:
+  """Prints text on a stream, above any bars."""
+  screen = _shown[0].screen if _shown else find() if style else None
+  if screen and stream in _terminals():
     screen.print(Text(text, style), soft_wrap=True)
   else:
-    print(text, file=file, flush=True)
+    print(text, file=getattr(sys, stream), flush=True)
 
 
 @contextlib.contextmanager
 def bars(screen: Console, *columns: ProgressColumn) -> Iterator[Progress]:
   """Shows bars with these columns; they are gone after the block."""
+  terminals = _terminals()
   progress = _Bars(
     *columns,
     console=screen,
@@ -101,12 +110,25 @@ def bars(screen: Console, *columns: ProgressColumn) -> Iterator[Progress]:
     expand=True,
     refresh_per_second=_REFRESHES,
     # What libraries print comes above the bars, but never into another file.
-    redirect_stdout=sys.stdout.isatty(),
-    redirect_stderr=sys.stderr.isatty(),
+    redirect_stdout="stdout" in terminals,
+    redirect_stderr="stderr" in terminals,
   )
-  _active.append(screen)
+  shown = _Shown(screen, terminals)
+  _shown.append(shown)
   try:
     with progress:
       yield progress
   finally:
-    _active.remove(screen)
+    _shown.remove(shown)
+
+
+def _terminals() -> tuple[Stream, ...]:
+  """The streams that are terminals.
+
+  While there are bars, `rich` has replaced them; not all versions of it say
+  what they were.
+  """
+  if _shown:
+    return _shown[0].terminals
+  names: tuple[Stream, ...] = ("stdout", "stderr")
+  return tuple(name for name in names if getattr(sys, name).isatty())

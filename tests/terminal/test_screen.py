@@ -35,7 +35,7 @@ def test_standard_error_is_the_screen_if_output_goes_to_a_file(
   with show(screen.find()) as bars:
     bars.add_task("counting", total=2)
     screen.write("a result")
-    screen.write("a notice", sys.stderr)
+    screen.write("a notice", "stderr")
   # The file gets the result and nothing else; its lines have no limit.
   assert capsys.readouterr().out == "a result\n"
   assert "a notice" in error.lines() and "a result" not in error.getvalue()
