@@ -97,4 +97,3 @@ def test_the_defaults_of_folders_learn_from_a_hundred_pictures(
   # By chance, 0.33.
   assert result["measured"]["val_accuracy"] > 0.8
   assert result["measured"]["target_accuracy"] > 0.8
-  print({k: result["measured"][k] for k in ("val_accuracy", "target_accuracy")})

@@ -11,6 +11,9 @@ Each line imports only from lines below it:
   batches.py                  rows -> batches on the devices
   views.py                    stored squares -> the network's input
   augment.py                  random changes of training images
+  spectrum.py                 amplitudes of two images mixed
+  random_conv.py              images behind a random convolution
+  jigsaw.py                   tiles of images in another order
   recipes.py                  which changes, and how strong
   row_store.py                decoded images, stored under a key
   coverage.py                 classes that the target has but no source

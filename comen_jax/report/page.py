@@ -98,7 +98,7 @@ def _last(records: list[Record], damaged: list[str]) -> list[Section]:
 
 
 def _plain(said: Headline) -> str:
-  return "\n".join([f"{said.about}:", *said.lines])
+  return "\n".join(map(plain.wrap, [f"{said.about}:", *said.lines]))
 
 
 def _figures(document: Document) -> str:

@@ -97,17 +97,17 @@ def latent_domains(found: dict[str, Any]) -> None:
   """Prints one line on the discovered domains."""
   sizes = ", ".join(map(str, found["domain_sizes"]))
   nmi = found.get("nmi_domain")
-  with_domain = "" if nmi is None else f" true domain {nmi:.3f},"
+  with_domain = "" if nmi is None else f"true domain {nmi:.2f}, "
   explain(
     "NMI",
-    "how much two ways to sort the images agree, from 0, as by chance, to 1,"
-    " the same; no training sees it",
+    "how much the latent domains agree with another way to sort the images,"
+    " from 0 (as by chance) to 1 (the same); only for your eyes",
   )
   say(
     _hanging(
       "latent domains: ",
-      f"sizes {sizes}; effective number {found['effective_domains']:.2f}; NMI"
-      f" with{with_domain} class {found['nmi_class']:.3f}",
+      f"sizes {sizes}; effective number {found['effective_domains']:.2f};"
+      f" NMI: {with_domain}class {found['nmi_class']:.2f}",
       2,
     )
   )

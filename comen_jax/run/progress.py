@@ -50,8 +50,8 @@ class Progress:
         TextColumn("{task.description}", markup=False),
         BarColumn(None),
         TaskProgressColumn("{task.percentage:3.0f} %", ""),
-        TextColumn("{task.fields[loss]}", markup=False),
-        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn(" {task.fields[loss]}", markup=False),
+        TextColumn(" {task.fields[left]}", markup=False),
       )
       self._bars = self._opened.enter_context(screen.bars(found, *columns))
     return self

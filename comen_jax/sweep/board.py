@@ -34,7 +34,7 @@ class Board:
           TextColumn("{task.description}", markup=False, table_column=cut(2)),
           BarColumn(_BAR),
           TextColumn("{task.percentage:>3.0f} %"),
-          TextColumn("{task.fields[text]}", markup=False, table_column=cut(3)),
+          TextColumn(" {task.fields[text]}", markup=False, table_column=cut(3)),
         )
       )
       self._tasks = [

@@ -25,8 +25,8 @@ def test_nmi_is_explained_once_before_it_appears(capsys):
   first, second, third = capsys.readouterr().out.splitlines()
   assert first.startswith("  NMI: ")
   assert second == third == (
-    "latent domains: sizes 1704, 1756, 1640; effective number 3.00; NMI with"
-    " true domain 0.936, class 0.000"
+    "latent domains: sizes 1704, 1756, 1640; effective number 3.00;"
+    " NMI: true domain 0.94, class 0.00"
   )  # fmt: skip
 
 

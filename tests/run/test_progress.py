@@ -58,7 +58,7 @@ def test_below_the_lines_is_a_bar_for_the_epoch_at_work(monkeypatch):
   train(plan.units(STAGES))
   bars = [line for line in terminal.lines() if "━" in line]
   second = [line for line in bars if line.startswith("warmup 2/2 ")]
-  assert any(s.endswith("  50 % loss .750 12 min left") for s in second), bars
+  assert any(s.endswith("  50 %  loss .750  12 min left") for s in second), bars
   assert any(line.startswith("preparing encode ") for line in bars)
   assert not screen.has_bars()
 

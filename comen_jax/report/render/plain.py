@@ -1,10 +1,10 @@
-"""Renders a table for the terminal."""
+"""Renders a table, and text beside it, for the terminal."""
 
 import textwrap
 
 from comen_jax.report.document import Table
 
-_WIDTH = 80  # Width of notes; tables may be wider.
+_WIDTH = 80  # Width of text; tables may be wider.
 
 
 def render(table: Table) -> str:
@@ -29,10 +29,11 @@ def render(table: Table) -> str:
     show([cell.text for cell in row]) if len(row) == width else row[0].text
     for row in table.rows
   ]
-  notes = [
-    line
-    for note in table.notes
-    for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")
-  ]
+  caption, *notes = map(wrap, [table.caption, *table.notes])
   head = show(list(table.header))
-  return "\n".join([table.caption, rule, head, rule, *body, rule, *notes])
+  return "\n".join([caption, rule, head, rule, *body, rule, *notes])
+
+
+def wrap(text: str) -> str:
+  """Breaks a line between words; what follows is indented."""
+  return textwrap.fill(text, _WIDTH, subsequent_indent="  ")
