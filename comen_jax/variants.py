@@ -2,8 +2,9 @@
 
 A variant sets the keys that it names and nothing else, so all variants of a
 sweep have the same epochs, seeds and batches. Variants without SDNorm use the
-backbone's own normalisation (`norm` "own"). Variants named `_bn` are controls:
-they show what BatchNorm alone gives.
+backbone's own normalisation (`norm` "own"). Variants named `_bn` have
+BatchNorm: they show what it gives alone, and on digits, whose backbone has no
+norm, they are the fair rivals of a method that normalises.
 """
 
 from collections.abc import Mapping
@@ -95,6 +96,23 @@ VARIANTS = {
   "crossgrad": _labelled("CrossGrad", "crossgrad"),
 }
 
+# The norm that an empty `norm` stands for, if it is not the backbone's own;
+# METHODS has the same values.
+_PRESET_NORMS = {"comen": "sdnorm", "deepall_bn": "batch", "sagnet": "batch"}
+
+
+def _with_batch_norm(variant: Variant) -> Variant:
+  title, mark, _ = variant.title.partition(LABELS_MARK)
+  settings = {**variant.settings, "norm": "batch"}
+  return variant._replace(title=f"{title} + BatchNorm{mark}", settings=settings)
+
+
+VARIANTS |= {
+  f"{name}_bn": _with_batch_norm(variant)
+  for name, variant in VARIANTS.items()
+  if name in OPTIONS and name not in _PRESET_NORMS
+}
+
 # Table 5 of the paper from its first row to its last, then our controls.
 ABLATION = (
   "deepall", "sdnorm", "protogr", "protoccl", "protogr_protoccl",
@@ -102,9 +120,6 @@ ABLATION = (
   "deepall_bn", "protogr_protoccl_bn", "comen_true_domains",
 )  # fmt: skip
 
-# The norm that an empty `norm` stands for, if it is not the backbone's own;
-# METHODS has the same values.
-_PRESET_NORMS = {"comen": "sdnorm", "deepall_bn": "batch", "sagnet": "batch"}
 _COMEN_DEFAULTS = {"protogr": True, "protoccl": True, "true_domains": False}
 
 

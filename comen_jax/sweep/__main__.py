@@ -4,8 +4,8 @@
     --targets=all --seeds=0,1,2 --methods=deepall,deepall_bn,comen
 
 `--methods=ablation` trains the paper's eight rows and our controls,
-`--methods=label_free` all methods that use no domain labels, and
-`--methods=labelled` those that do (docs/methods.md);
+`--methods=label_free` all methods that use no domain labels, `label_free_bn`
+the same with BatchNorm, `labelled` those that use them (docs/methods.md);
 `--num_domains=2,3,4,5` tries several M; `--jobs=4` trains four runs at a time,
 each on its share of the cores or GPUs; `--shard=i/n` does the i-th of n parts
 (from 0), for a job array; `--dry_run` lists the runs and their state. Every key
@@ -30,7 +30,7 @@ _TARGETS = flags.DEFINE_string(
 _SEEDS = flags.DEFINE_string("seeds", "0", "Seeds, separated by commas.")
 _METHODS = flags.DEFINE_string(
   "methods", "deepall,deepall_bn,comen",
-  "ablation, label_free, labelled, or rows separated by commas:"
+  "ablation, label_free, label_free_bn, labelled, or rows separated by commas:"
   f" {', '.join(VARIANTS)}.",
 )  # fmt: skip
 _NUM_DOMAINS = flags.DEFINE_string(

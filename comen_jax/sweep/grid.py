@@ -66,7 +66,7 @@ def make(
     seeds: whole numbers separated by commas.
     methods: names of variants, methods or groups: "ablation" (the paper's
       parts), "label_free" and "labelled" (all methods without and with domain
-      labels).
+      labels), "label_free_bn" (those without, with BatchNorm).
     num_domains: values of M for rows that have latent domains; "" is the
       config's.
   """
@@ -128,6 +128,9 @@ def _groups() -> dict[str, tuple[str, ...]]:
   return {
     "ablation": variants.ABLATION,
     "label_free": tuple(free),
+    "label_free_bn": tuple(
+      f"{n}_bn" if f"{n}_bn" in known else n for n in free
+    ),
     "labelled": tuple(labelled),
   }
 

@@ -189,6 +189,18 @@ def test_groups_have_all_methods_without_and_with_domain_labels(config):
   assert both == (*labelled, *free, "sdnorm")
 
 
+def test_every_rival_has_a_row_with_batch_norm(config):
+  free = grid.row_names("label_free_bn", config)
+  assert free[:1] == ("deepall_bn",)
+  assert {"comen", "mixstyle_bn", "fact_bn", "sagnet"} < set(free)
+  assert not {"deepall", "fact", "comen_bn"} & set(free)
+  row = grid.VARIANTS["fact_bn"]
+  assert row.title == "FACT + BatchNorm"
+  assert row.settings == {"method": "fact", "norm": "batch"}
+  title = "VREx + BatchNorm (uses domain labels)"
+  assert grid.VARIANTS["vrex_bn"].title == title
+
+
 def test_a_group_leaves_out_what_does_not_fit_and_says_why(config, dataset):
   config.backbone, config.image_size, config.store_size = "alexnet", 64, 64
   found = grid.unsupported("label_free", config)
