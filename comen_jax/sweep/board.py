@@ -20,7 +20,8 @@ class Board:
   """The bars of a sweep; use it as a context, so that they are closed."""
 
   def __init__(self, jobs: int, runs: int):
-    self._jobs, self._runs, self._ended = jobs, runs, 0
+    self._runs, self._ended = runs, 0
+    self._done = [0.0] * jobs  # Shares of the runs that are being trained.
     self._pace = Pace(runs)
     self._opened = contextlib.ExitStack()
     self._bars = None
@@ -31,14 +32,14 @@ class Board:
       self._bars = self._opened.enter_context(
         screen.bars(
           found,
-          TextColumn("{task.description}", markup=False, table_column=cut(2)),
+          TextColumn("{task.description}", markup=False, table_column=cut(5)),
           BarColumn(_BAR),
           TextColumn("{task.percentage:>3.0f} %"),
           TextColumn(" {task.fields[text]}", markup=False, table_column=cut(3)),
         )
       )
       self._tasks = [
-        self._bars.add_task("", total=1.0, text="") for _ in range(self._jobs)
+        self._bars.add_task("", total=1.0, text="") for _ in self._done
       ]
       self._all = self._bars.add_task("all runs", total=self._runs, text="")
       self._count()
@@ -62,12 +63,15 @@ class Board:
       console.warn(f"{name}: {text}")
     elif self._bars:
       self._bars.update(self._tasks[job], completed=done, text=text)
+      self._done[job] = done
+      self._count()
     elif kind == "epoch":
       console.say(f"{name}: {text}")
 
   def end(self, job: int) -> None:
     """Counts a run that has ended."""
     self._ended += 1
+    self._done[job] = 0.0
     self._pace.advance()
     if self._bars:
       self._bars.update(self._tasks[job], text="")
@@ -78,4 +82,5 @@ class Board:
     text = f"{self._ended}/{self._runs}"
     if seconds := self._pace.seconds_left():
       text += f", {duration(seconds)} left"
-    self._bars.update(self._all, completed=self._ended, text=text)
+    completed = self._ended + sum(self._done)
+    self._bars.update(self._all, completed=completed, text=text)
