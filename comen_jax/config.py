@@ -17,6 +17,7 @@ from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
 from comen_jax.methods import registry as methods
 from comen_jax.methods.base import Setup, split_epochs
+from comen_jax.methods.options import used_blocks
 from comen_jax.methods.registry import METHODS
 from comen_jax.nn import weights_file
 from comen_jax.nn.registry import BACKBONES
@@ -62,14 +63,16 @@ def norm(config: ConfigDict) -> str:
 def backbone_options(config: ConfigDict) -> dict[str, Any]:
   """Values of the keys that only some backbones or methods have."""
   own = {name: config[name] for name in BACKBONES[config.backbone].options}
-  settings = method_settings(config)
   names = ("style_from", "test_temperature")
-  return own | {name: settings[name] for name in names if name in settings}
+  for settings in method_settings(config).values():
+    own |= {name: settings[name] for name in names if name in settings}
+  return own
 
 
-def method_settings(config: ConfigDict) -> Mapping[str, Any]:
-  """The config's block for its method; none means the method's defaults."""
-  return dict(config.get(config.method, {}))
+def method_settings(config: ConfigDict) -> dict[str, dict[str, Any]]:
+  """The config's blocks for its method; none means the method's defaults."""
+  blocks = used_blocks(config.method)
+  return {block: dict(config.get(block, {})) for block in blocks}
 
 
 def method_options(config: ConfigDict) -> Any:

@@ -51,6 +51,11 @@ def _labelled(title: str, method: str) -> Variant:
   return _rival(f"{title}{LABELS_MARK}", method)
 
 
+_COMBINATIONS = {
+  "comen_mixstyle": "COMEN + MixStyle",
+  "comen_randconv": "COMEN + RandConv's pictures",
+  "comen_fact": "COMEN + FACT's pictures",
+}
 VARIANTS = {
   "deepall": Variant("DeepAll", {"method": "deepall", "norm": ""}, False),
   "deepall_bn": Variant(
@@ -70,6 +75,11 @@ VARIANTS = {
     f"COMEN with true domains{LABELS_MARK}",
     {**_comen("", "sdnorm", True, True).settings, "comen.true_domains": True},
   ),
+  # COMEN with what another method does to pictures or feature maps.
+  **{
+    name: Variant(title, {"method": name, "norm": ""})
+    for name, title in _COMBINATIONS.items()
+  },
   # Rivals without domain labels.
   "mixstyle": _rival("MixStyle", "mixstyle"),
   "mmld": Variant("MMLD", {"method": "mmld", "norm": ""}),
@@ -98,7 +108,10 @@ VARIANTS = {
 
 # The norm that an empty `norm` stands for, if it is not the backbone's own;
 # METHODS has the same values.
-_PRESET_NORMS = {"comen": "sdnorm", "deepall_bn": "batch", "sagnet": "batch"}
+_PRESET_NORMS = {
+  **dict.fromkeys(("comen", *_COMBINATIONS), "sdnorm"),
+  **dict.fromkeys(("deepall_bn", "sagnet"), "batch"),
+}
 
 
 def _with_batch_norm(variant: Variant) -> Variant:
@@ -172,13 +185,11 @@ def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _defaults(method: str) -> dict[str, Mapping[str, Any]]:
   """The options that tell runs of a method apart, by block of the config."""
-  if method == "comen":
-    return {"comen": _COMEN_DEFAULTS}
-  return {
-    block: OPTIONS[block]()._asdict()
-    for block in used_blocks(method)
-    if block in OPTIONS
-  }
+  known = {"comen": _COMEN_DEFAULTS}
+  for block in used_blocks(method):
+    if block in OPTIONS:
+      known[block] = OPTIONS[block]()._asdict()
+  return {block: known[block] for block in used_blocks(method) if block in known}
 
 
 def _same(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 Images are float32 [B, S, S, 3] in [0, 1]. The random numbers of an image depend
 only on the key and on its position in the batch, so neither the batch size nor
-the number of devices changes them.
+the number of devices changes them. (A mixture of two images also depends on the
+batch that the second one is drawn from.)
 """
 
 import math
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from comen_jax.data.recipes import Recipe
+from comen_jax.data.spectrum import random_amplitude_mix
 
 _TRIES = 10  # Boxes drawn before the central one is used, as in torchvision.
 
@@ -28,7 +30,7 @@ def augment_images(
     size: side of the result, in pixels.
     recipe: which changes are made, and how strongly.
   """
-  crop_key, flip_key, colour_key, gray_key = jax.random.split(key, 4)
+  crop_key, flip_key, colour_key, gray_key, mix_key = jax.random.split(key, 5)
   if recipe.crop_scale is None:
     images = resize(images, size)
   else:
@@ -40,6 +42,8 @@ def augment_images(
     images = colour_jitter(colour_key, images, reach, reach, reach, recipe.hue)
   if recipe.grayscale:
     images = random_grayscale(gray_key, images, recipe.grayscale)
+  if recipe.amplitude:
+    images = random_amplitude_mix(mix_key, images, 1.0, recipe.amplitude)
   return images
 
 

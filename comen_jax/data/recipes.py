@@ -19,6 +19,8 @@ class Recipe(NamedTuple):
       saturation from 1.
     hue: largest shift of the hue, in turns, at most 0.5.
     grayscale: probability of removing the colour.
+    amplitude: probability of mixing the amplitude spectrum of an image with
+      that of another image of the batch, as FACT does (`spectrum.py`).
   """
 
   crop_scale: tuple[float, float] | None = None
@@ -26,12 +28,16 @@ class Recipe(NamedTuple):
   jitter: float = 0.0
   hue: float = 0.0
   grayscale: float = 0.0
+  amplitude: float = 0.0
 
 
 RECIPES = {
   "none": Recipe(),
   # Digits-DG in KaiyangZhou/Dassl.pytorch, as in the paper: no augmentation.
   "digits": Recipe(),
+  # FACT's mixture without its teacher: half of the images, since its loss is
+  # the mean over images and mixtures.
+  "amplitude": Recipe(amplitude=0.5),
   # PACS and VLCS in fmcarlucci/JigenDG, data/data_helper.py. JiGen removes the
   # colour of each of nine tiles separately; without its puzzle, the image is
   # one tile.
@@ -94,4 +100,5 @@ _RULES = {
   "jitter": (lambda v: _number(v, 0, math.inf), "a number of 0 or more"),
   "hue": (lambda v: _number(v, 0, 0.5), "a part of a turn, from 0 to 0.5"),
   "grayscale": (lambda v: _number(v, 0, 1), "a probability from 0 to 1"),
+  "amplitude": (lambda v: _number(v, 0, 1), "a probability from 0 to 1"),
 }

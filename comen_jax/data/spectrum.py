@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 
 def random_amplitude_mix(
-  key: jax.Array, pixels: jax.Array, strength: float
+  key: jax.Array, pixels: jax.Array, strength: float, share: float = 1.0
 ) -> jax.Array:
   """Mixes each image with a random one of the batch.
 
@@ -20,13 +20,17 @@ def random_amplitude_mix(
     key: random key, fresh in each step.
     pixels: [B, H, W, C] in [0, 1].
     strength: the partner's part lambda is uniform in [0, strength].
+    share: probability that an image is mixed; else it stays as it is.
 
   Returns:
     [B, H, W, C] in [0, 1].
   """
-  order_key, part_key = jax.random.split(key)
+  order_key, part_key, share_key = jax.random.split(key, 3)
   partner = jax.random.permutation(order_key, len(pixels))
   part = strength * jax.random.uniform(part_key, (len(pixels),))
+  if share < 1:
+    mixed = jax.random.bernoulli(share_key, share, (len(pixels),))
+    part = jnp.where(mixed, part, 0.0)
   return amplitude_mix(pixels, pixels[partner], part)
 
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from comen_jax.data.batches import Batch
 from comen_jax.data.sources import Sources
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
-from comen_jax.nn.backbone import Backbone
+from comen_jax.nn.backbone import Backbone, Outputs
 from comen_jax.steps import Diagnose, FeatureStep, Loss
 from comen_jax.train_state import TrainState
 
@@ -49,6 +50,22 @@ class Prepare(Protocol):
     feature_step: FeatureStep,
     key: jax.Array,
   ) -> tuple[TrainState, Report]: ...
+
+
+class Forward(Protocol):
+  """Runs the network in training mode; `steps.forward` is the plain one.
+
+  A method gives another one to a loss that shall see changed images or maps.
+  """
+
+  def __call__(
+    self,
+    model: Backbone,
+    state: TrainState,
+    batch: Batch,
+    key: jax.Array,
+    domain_probs: jax.Array | None = None,
+  ) -> tuple[Outputs, Any]: ...
 
 
 class Stage(NamedTuple):

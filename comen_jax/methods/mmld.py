@@ -138,7 +138,11 @@ def mmld_loss(
   a = strength(state.step // task.steps_per_epoch, task.epochs)
   logits = discriminator.apply(
     {"params": state.params[_DISCRIMINATOR]},
-    gradients.reverse(outputs.features, options.adversary_weight * a),
+    # The reversed gradient is clipped, not the one that D learns from.
+    gradients.reverse(
+      gradients.clip(outputs.features, options.adversary_clip),
+      options.adversary_weight * a,
+    ),
     rngs={"dropout": own_key},
   )
   domains = state.memory.domains[batch.row]

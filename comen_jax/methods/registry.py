@@ -25,7 +25,8 @@ from comen_jax.methods import (
   sfa,
 )
 from comen_jax.methods.base import Method, Setup, Task, check_layers
-from comen_jax.methods.options import label_free, labelled
+from comen_jax.methods.comen import combined
+from comen_jax.methods.options import label_free, labelled, used_blocks
 
 
 class Entry(NamedTuple):
@@ -33,7 +34,8 @@ class Entry(NamedTuple):
 
   Attributes:
     create: (task, options) -> the method.
-    options: NamedTuple class of the method's settings, with defaults.
+    options: NamedTuple class of the method's settings, with defaults; that of
+      a combination is a tuple of its methods' options.
     norm: normalisation that the method comes with; "own" is the backbone's own
       (none for digits, batch for ResNet).
     norms: normalisations that the method supports.
@@ -58,6 +60,14 @@ class Entry(NamedTuple):
 
 _ALL = ("none", "batch", "sdnorm")
 _labelled = partial(Entry, domain_labels=True)
+_combined = partial(
+  Entry,
+  options=tuple,
+  norm="sdnorm",
+  norms=_ALL,
+  check=combined.check,
+  check_images=combined.check_images,
+)
 METHODS = {
   "comen": Entry(
     comen.create,
@@ -96,6 +106,9 @@ METHODS = {
   "jigen": Entry(jigen.create, label_free.JiGen, check=jigen.check),
   "randconv": Entry(randconv.create, label_free.RandConv),
   "eisnet": Entry(eisnet.create, label_free.EISNet, check=jigen.check),
+  "comen_mixstyle": _combined(combined.create_mixstyle),
+  "comen_randconv": _combined(combined.create_randconv),
+  "comen_fact": _combined(combined.create_fact),
   "vrex": _labelled(penalties.create_vrex, labelled.Vrex),
   "irm": _labelled(penalties.create_irm, labelled.Irm),
   "groupdro": _labelled(groupdro.create, labelled.GroupDro),
@@ -110,13 +123,17 @@ METHODS = {
 }
 
 
-def create(name: str, task: Task, settings: Mapping[str, Any]) -> Method:
+Settings = Mapping[str, Mapping[str, Any]]  # Of each block of the method.
+
+
+def create(name: str, task: Task, settings: Settings) -> Method:
   """Makes the method `name`.
 
   Args:
     name: a key of `METHODS`.
     task: what the method is built for.
-    settings: values of the method's options; the others keep their defaults.
+    settings: values of the method's options, by block; the others keep their
+      defaults.
   """
   entry = METHODS[name]
   method = entry.create(task, options(name, settings))
@@ -124,12 +141,20 @@ def create(name: str, task: Task, settings: Mapping[str, Any]) -> Method:
   return method._replace(domain_labels=labels)
 
 
-def options(name: str, settings: Mapping[str, Any]) -> Any:
-  """Makes the options of the method `name` from their values."""
-  fields = METHODS[name].options._fields
+def options(name: str, settings: Settings) -> Any:
+  """Makes the options of the method `name` from their values.
+
+  A combination has a tuple of the options of its methods.
+  """
+  made = [_options(b, settings.get(b, {})) for b in used_blocks(name)]
+  return made[0] if len(made) == 1 else tuple(made)
+
+
+def _options(block: str, settings: Mapping[str, Any]) -> Any:
+  fields = METHODS[block].options._fields
   if unknown := [key for key in settings if key not in fields]:
     raise UserError(
-      f"config.{name}.{unknown[0]}: {name} has no such option; it has"
+      f"config.{block}.{unknown[0]}: {block} has no such option; it has"
       f" {', '.join(fields) or 'none'}"
     )
-  return METHODS[name].options(**settings)
+  return METHODS[block].options(**settings)

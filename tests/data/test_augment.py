@@ -345,3 +345,13 @@ def test_parts_draw_independently_of_one_another():
   flipped = got[:, 0, 0, 2] > got[:, 0, 1, 2]
   greyed = got[:, 0, 0, 0] == got[:, 0, 0, 2]
   assert abs(np.corrcoef(flipped, greyed)[0, 1]) < 0.1
+
+
+def test_amplitudes_are_mixed_for_a_share_of_the_images():
+  images = jax.random.uniform(jax.random.key(0), (64, 8, 8, 3))
+  recipe = RECIPES["amplitude"]
+  mix = lambda key: augment.augment_images(key, images, 8, recipe)
+  found = jax.jit(mix)(jax.random.key(1))
+  same = np.asarray(found == images).all(axis=(1, 2, 3))
+  assert 20 < same.sum() < 44  # About half of them keep every bit.
+  assert found.min() >= 0 and found.max() <= 1

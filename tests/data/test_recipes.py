@@ -14,7 +14,8 @@ def test_published_recipes_are_pinned():
   assert Recipe(**recipe) == RECIPES["mmld"]
   assert Recipe(**recipe, grayscale=0.1) == RECIPES["jigen"]
   assert Recipe() == RECIPES["none"] == RECIPES["digits"]
-  assert Recipe() == (None, 0, 0, 0, 0)
+  assert Recipe() == (None, 0, 0, 0, 0, 0)
+  assert Recipe(amplitude=0.5) == RECIPES["amplitude"]
 
 
 @pytest.mark.parametrize("kind", [dict, ConfigDict])

@@ -33,7 +33,7 @@ def test_a_config_has_the_defaults_as_a_locked_block(name):
   config = load_config("digits")
   assert config[name].is_locked
   config.method = name
-  made = options.OPTIONS[name](**config_lib.method_settings(config))
+  made = options.OPTIONS[name](**config_lib.method_settings(config)[name])
   assert made == options.OPTIONS[name]()
 
 

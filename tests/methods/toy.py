@@ -19,6 +19,7 @@ class Toy(nn.Module):
   """features = relu(image @ kernel), logits = features @ head."""
 
   head = "head"
+  norm = "none"
 
   @nn.compact
   def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from comen_jax import prototypes
+from comen_jax import prototypes, steps
 from comen_jax.errors import UserError
 from comen_jax.methods import deepall
-from comen_jax.methods.base import Method, Stage, Task, split_epochs
+from comen_jax.methods.base import Forward, Method, Stage, Task, split_epochs
 from comen_jax.methods.comen import discovery, prepare
 from comen_jax.methods.comen.diagnosis import diagnose
 from comen_jax.methods.comen.losses import (
@@ -50,8 +50,16 @@ def check_images(
     discovery.portion_size(options.portion, images, num_domains)
 
 
-def create(task: Task, options: Options) -> Method:
-  """Makes COMEN. A norm other than "sdnorm" switches discovery off."""
+def create(
+  task: Task, options: Options, forward: Forward = steps.forward
+) -> Method:
+  """Makes COMEN. A norm other than "sdnorm" switches discovery off.
+
+  Args:
+    task: what the method is built for.
+    options: settings of COMEN.
+    forward: the forward pass of all three losses.
+  """
   if options.true_domains and task.num_domains != task.num_sources:
     raise UserError(
       f"num_domains={task.num_domains}: comen.true_domains needs the number of"
@@ -59,7 +67,7 @@ def create(task: Task, options: Options) -> Method:
     )
   sdnorm = task.norm == "sdnorm"
   if not (sdnorm or options.protogr or options.protoccl):
-    return deepall.create(task, deepall.Options())
+    return deepall.create(task, deepall.Options(), forward)
   if options.style_from != "live" and len(task.model.style_layers) > 1:
     raise UserError(
       f"comen.style_from={options.style_from}: only the first convolution can"
@@ -75,7 +83,9 @@ def create(task: Task, options: Options) -> Method:
   return Method(
     # A stage of no epochs goes, but what it prepares stays.
     stages=tuple(
-      s for s in make_stages(task, options, graph) if s.epochs or s.prepare
+      s._replace(loss=partial(s.loss, forward=forward))
+      for s in make_stages(task, options, graph)
+      if s.epochs or s.prepare
     ),
     init=partial(_init, task=task, graph=graph),
     describe=partial(_describe, graph=graph),

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from comen_jax import losses, prototypes, steps
 from comen_jax.data.batches import Batch
+from comen_jax.methods.base import Forward
 from comen_jax.methods.comen.options import Options
 from comen_jax.nn.protogr import ProtoGR
 from comen_jax.steps import Metrics
@@ -37,11 +38,12 @@ def warmup_loss(
   *,
   model: nn.Module,
   num_domains: int,
+  forward: Forward = steps.forward,
 ) -> Result:
   """L_cls with p = 1/M: SDNorm is BatchNorm as long as F_d knows nothing."""
   probs = jnp.full((len(batch.label), num_domains), 1.0 / num_domains)
   state = state.replace(params=_branches_as_one(state.params, num_domains))
-  outputs, batch_stats = steps.forward(model, state, batch, key, probs)
+  outputs, batch_stats = forward(model, state, batch, key, probs)
   loss = losses.cross_entropy(outputs.logits, batch.label).mean()
   return loss, (batch_stats, state.memory, {})
 
@@ -79,6 +81,7 @@ def discover_loss(
   *,
   model: nn.Module,
   options: Options,
+  forward: Forward = steps.forward,
 ) -> Result:
   """L_cls + L_d (Eq. 15, 3), and terms that keep the domains.
 
@@ -87,7 +90,7 @@ def discover_loss(
   F_d and the labels of the clustering.
   """
   probs = _true_probs(state, batch, options)
-  outputs, batch_stats = steps.forward(model, state, batch, key, probs)
+  outputs, batch_stats = forward(model, state, batch, key, probs)
   logits = outputs.domain_logits
   loss_cls = losses.cross_entropy(outputs.logits, batch.label).mean()
   loss_d = losses.prediction_entropy(logits).mean()
@@ -118,6 +121,7 @@ def encode_loss(
   model: nn.Module,
   graph: ProtoGR,
   options: Options,
+  forward: Forward = steps.forward,
 ) -> Result:
   """L_cls + lambda L_ProtoGR + gamma L_ProtoCCL (Eq. 16).
 
@@ -127,7 +131,7 @@ def encode_loss(
   # Without SDNorm the domains only label the prototypes.
   sdnorm = model.norm == "sdnorm"
   probs = _true_probs(state, batch, options) if sdnorm else None
-  outputs, batch_stats = steps.forward(model, state, batch, key, probs)
+  outputs, batch_stats = forward(model, state, batch, key, probs)
   loss_cls = losses.cross_entropy(outputs.logits, batch.label).mean()
   domains = state.memory.domains[batch.row]
   updated = update_prototypes(state.memory, outputs.features, batch, options)

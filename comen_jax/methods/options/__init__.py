@@ -40,6 +40,13 @@ LABELLED: dict[str, type] = {  # Methods that use domain labels.
   "crossgrad": labelled.CrossGrad,
 }
 OPTIONS = LABEL_FREE | LABELLED
+# COMEN with what another method does to pictures or feature maps. The options
+# are those of both, in their own blocks.
+COMBINATIONS = {
+  "comen_mixstyle": ("comen", "mixstyle"),
+  "comen_randconv": ("comen", "randconv"),
+  "comen_fact": ("comen", "fact"),
+}
 
 
 def blocks() -> dict[str, dict[str, Any]]:
@@ -56,7 +63,7 @@ def rules() -> Iterator[tuple[str, Rule]]:
 
 def used_blocks(method: str) -> tuple[str, ...]:
   """Names of the config blocks that set options of `method`."""
-  return (method,)
+  return COMBINATIONS.get(method, (method,))
 
 
 def recorded(config: Mapping[str, Any]) -> dict[str, Any]:

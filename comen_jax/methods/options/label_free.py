@@ -79,6 +79,7 @@ class Mmld(NamedTuple):
       two layers.
     components: number of principal components of the style.
     adversary_weight: largest weight of the reversed gradient.
+    adversary_clip: largest norm of the reversed gradient in a batch's features.
     entropy_weight: largest weight of the entropy of class predictions.
     width: width of the hidden layers of the discriminator.
     dropout: probability that one of its hidden units is dropped.
@@ -89,6 +90,7 @@ class Mmld(NamedTuple):
   layers: Annotated[tuple[str, ...], rules.NAMES] = ()
   components: Annotated[int, rules.whole(1, 100_000)] = 256
   adversary_weight: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  adversary_clip: Annotated[float, rules.POSITIVE] = 0.1
   entropy_weight: Annotated[float, rules.NOT_NEGATIVE] = 1.0
   width: Annotated[int, rules.whole(1, 100_000)] = 1024
   dropout: Annotated[float, rules.DECAY] = 0.5
