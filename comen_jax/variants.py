@@ -189,7 +189,9 @@ def _defaults(method: str) -> dict[str, Mapping[str, Any]]:
   for block in used_blocks(method):
     if block in OPTIONS:
       known[block] = OPTIONS[block]()._asdict()
-  return {block: known[block] for block in used_blocks(method) if block in known}
+  return {
+    block: known[block] for block in used_blocks(method) if block in known
+  }
 
 
 def _same(value: Any) -> Any:

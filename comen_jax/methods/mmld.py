@@ -19,6 +19,11 @@ head and D, ten times as fast as the pretrained ones: so do we if the backbone
 is pretrained. From a random start all layers are new and have one rate. For
 AlexNet the code takes the maps after the second and the third ReLU; ours are
 those after the first two poolings. The number of clusters is `num_domains`.
+
+The reversed gradient makes features grow without bound where nothing bounds
+them: on digits without norms, at their learning rate, the loss became NaN in
+the second epoch. So its norm is clipped, and a network that has no norms and
+starts at random gets a tenth of it. Both are ours.
 """
 
 from functools import partial
@@ -42,6 +47,7 @@ from comen_jax.steps import FeatureStep, Metrics, forward
 from comen_jax.train_state import TrainState
 
 _DISCRIMINATOR = "discriminator"
+_UNBOUNDED = 0.1  # Part of the reversed gradient without norms.
 _EPSILON = 1e-5  # Added to a variance, as in the official code.
 
 
@@ -136,12 +142,14 @@ def mmld_loss(
   loss_cls = cross_entropy(outputs.logits, batch.label).mean()
   loss_entropy = prediction_entropy(outputs.logits).mean()
   a = strength(state.step // task.steps_per_epoch, task.epochs)
+  bounded = task.norm != "none" or task.pretrained
+  weight = options.adversary_weight * (1.0 if bounded else _UNBOUNDED)
   logits = discriminator.apply(
     {"params": state.params[_DISCRIMINATOR]},
     # The reversed gradient is clipped, not the one that D learns from.
     gradients.reverse(
       gradients.clip(outputs.features, options.adversary_clip),
-      options.adversary_weight * a,
+      weight * a,
     ),
     rngs={"dropout": own_key},
   )

@@ -22,7 +22,7 @@ from comen_jax.data.sources import Sources
 from comen_jax.data.views import make_views
 from comen_jax.experiment import Experiment, build
 from comen_jax.methods.base import Task
-from comen_jax.methods.registry import METHODS
+from comen_jax.methods.registry import METHODS, create
 from comen_jax.nn import winograd
 from comen_jax.nn.registry import BACKBONES, shapes
 from comen_jax.nn.registry import build as build_backbone
@@ -235,7 +235,7 @@ def check_traced(name: str, backbone: str) -> None:
   task, variables = network(
     backbone, own if entry.norm == "own" else entry.norm
   )
-  method = entry.create(task, entry.options())
+  method = create(name, task, {})
   key = jax.random.key(0)
   params, memory = jax.eval_shape(method.init, key, variables)
   numbers = jax.ShapeDtypeStruct((24,), np.int32)

@@ -78,7 +78,8 @@ class Mmld(NamedTuple):
     layers: points of the backbone whose style is clustered; () takes the first
       two layers.
     components: number of principal components of the style.
-    adversary_weight: largest weight of the reversed gradient.
+    adversary_weight: largest weight of the reversed gradient; a tenth of it
+      counts for a network that has no norms and starts at random.
     adversary_clip: largest norm of the reversed gradient in a batch's features.
     entropy_weight: largest weight of the entropy of class predictions.
     width: width of the hidden layers of the discriminator.
