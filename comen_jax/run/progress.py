@@ -44,7 +44,7 @@ class Progress:
     self._bars = None
 
   def __enter__(self) -> "Progress":
-    found = screen.find() if jax.process_index() == 0 else None
+    found = screen.find(["stdout"]) if jax.process_index() == 0 else None
     if found:
       columns = (
         TextColumn("{task.description}", markup=False),

@@ -27,7 +27,7 @@ class Board:
     self._bars = None
 
   def __enter__(self) -> "Board":
-    if found := screen.find():
+    if found := screen.find(["stdout"]):
       cut = lambda ratio: Column(no_wrap=True, overflow="ellipsis", ratio=ratio)
       self._bars = self._opened.enter_context(
         screen.bars(

@@ -5,7 +5,7 @@ Without a terminal there is no screen, and lines are printed as they are.
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from rich.console import (
@@ -64,12 +64,14 @@ class _Shown(NamedTuple):
 _shown: list[_Shown] = []  # At most one.
 
 
-def find() -> Console | None:
+def find(streams: Sequence[Stream] = ("stdout", "stderr")) -> Console | None:
   """Returns the screen, or None without a terminal that can move its cursor.
 
-  It is standard output, or standard error if that alone is a terminal.
+  Args:
+    streams: the first of them that is a terminal is the screen. Lines that go
+      to standard output want bars there or nowhere: `| tee` would mix them.
   """
-  for name in _terminals():
+  for name in [name for name in streams if name in _terminals()]:
     screen = _Screen(
       file=getattr(sys, name), force_terminal=True, highlight=False
     )
@@ -86,13 +88,13 @@ def width() -> int | None:
   """Number of columns of a line on standard output; None without a limit."""
   if "stdout" not in _terminals():
     return None
-  screen = _shown[0].screen if _shown else find()
+  screen = _shown[0].screen if _shown else find(["stdout"])
   return screen.width if screen else None
 
 
 def write(text: str, stream: Stream = "stdout", style: str = "") -> None:
   """Prints text on a stream, above any bars."""
-  screen = _shown[0].screen if _shown else find() if style else None
+  screen = _shown[0].screen if _shown else find([stream]) if style else None
   if screen and stream in _terminals():
     screen.print(Text(text, style), soft_wrap=True)
   else:

@@ -98,6 +98,14 @@ def test_without_a_terminal_there_is_a_line_for_each_epoch(capsys):
   assert err == ""
 
 
+def test_a_terminal_that_gets_no_lines_gets_no_bar(monkeypatch, capsys):
+  """With `| tee`, they would be written into each other."""
+  terminal = terminals.use(monkeypatch, 80, ["stderr"])
+  train(plan.units(STAGES))
+  assert terminal.getvalue() == ""
+  assert "warmup epoch 1/2  val 50.0 %" in capsys.readouterr().out
+
+
 def test_ctrl_c_closes_the_bar_before_anything_is_printed(monkeypatch):
   terminal = terminals.use(monkeypatch, 80)
   unit = plan.units(STAGES)[0]
