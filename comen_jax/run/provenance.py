@@ -46,15 +46,26 @@ def _command() -> str:
 
 
 def commit(folder: pathlib.Path = pathlib.Path(__file__).parent) -> str:
-  """Commit of a checkout; "-dirty" if files changed; "" outside of git.
+  """Commit of a checkout; "-dirty" if its code changed; "" outside of git.
+
+  Programs write to results/ and docs/ while they run: these are no code.
 
   Args:
     folder: a folder of the checkout; default: the one of this file.
   """
-  command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+  name = _git(folder, "describe", "--always", "--abbrev=12")
+  changed = _git(
+    folder, "status", "--porcelain", "--untracked-files=no", "--",
+    ":(top)", ":(top,exclude)results", ":(top,exclude)docs",
+  )  # fmt: skip
+  return f"{name}-dirty" if changed else name
+
+
+def _git(folder: pathlib.Path, *words: str) -> str:
+  """What git answers; "" if it fails."""
   try:
     found = subprocess.run(
-      command, cwd=folder, capture_output=True, text=True, timeout=10
+      ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10
     )
   except (OSError, subprocess.TimeoutExpired):
     return ""
