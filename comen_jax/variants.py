@@ -56,6 +56,11 @@ _COMBINATIONS = {
   "comen_randconv": "COMEN + RandConv's pictures",
   "comen_fact": "COMEN + FACT's pictures",
 }
+_AUGMENTED = {
+  "deepall": "DeepAll",
+  "deepall_bn": "DeepAll + BatchNorm",
+  "comen": "COMEN",
+}
 VARIANTS = {
   "deepall": Variant("DeepAll", {"method": "deepall", "norm": ""}, False),
   "deepall_bn": Variant(
@@ -79,6 +84,15 @@ VARIANTS = {
   **{
     name: Variant(title, {"method": name, "norm": ""})
     for name, title in _COMBINATIONS.items()
+  },
+  # FACT's mixture of images as an augmentation, without its teacher.
+  **{
+    f"{method}_amplitude": Variant(
+      f"{title} + amplitude mix",
+      {"method": method, "norm": "", "augment": "amplitude"},
+      latent=method == "comen",
+    )
+    for method, title in _AUGMENTED.items()
   },
   # Rivals without domain labels.
   "mixstyle": _rival("MixStyle", "mixstyle"),
@@ -154,7 +168,9 @@ def name_of(config: Mapping[str, Any]) -> str:
   method = settings["method"]
   usual = _relevant({"method": method, "norm": ""})
   differing = ", ".join(
-    f"{key}={value}" for key, value in settings.items() if value != usual[key]
+    f"{key}={value}"
+    for key, value in settings.items()
+    if value != usual.get(key)
   )
   return f"{method} ({differing})" if differing else method
 
@@ -173,6 +189,8 @@ def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
     "method": method,
     "norm": config["norm"] or _PRESET_NORMS.get(method, "own"),
   }
+  if config.get("augment") == "amplitude":
+    found["augment"] = "amplitude"
   for block, defaults in _defaults(method).items():
     given = config.get(block, {})
     prefix = "" if block == method else f"{block}."
