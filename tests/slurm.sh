@@ -10,8 +10,8 @@
 #   4. a task that is killed: requeue, resume, the same result;
 #   5. a wrong setting is not tried again.
 # Needs root, .venv, and Debian's packages slurmctld slurmd slurm-client munge
-# iproute2 util-linux; installs nothing. It took 18 minutes on two cores with a
-# load of 22.
+# iproute2 util-linux; installs nothing. It took 5 minutes on two cores with a
+# load of 12.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-$PWD/.venv/bin/python}
