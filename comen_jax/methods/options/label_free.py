@@ -63,11 +63,12 @@ class SfaA(NamedTuple):
   """Settings of SFA-A.
 
   Attributes:
-    strength: factor of the noise; 1 gives it the covariance of the class.
+    strength: factor of the noise; 1 gives it the covariance of the class, at
+      which the digits CNN without norms diverges.
     window: number of features of a class that the covariance is taken of.
   """
 
-  strength: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  strength: Annotated[float, rules.NOT_NEGATIVE] = 0.3
   window: Annotated[int, rules.whole(2, 100_000)] = 64
 
 
