@@ -104,7 +104,7 @@ def adversarial(
   metrics = {
     "loss_cls": loss_cls,
     "loss_domain": loss_domain,
-    "domain_agreement": (logits.argmax(axis=1) == domains).mean(),
+    "domain_accuracy": (logits.argmax(axis=1) == domains).mean(),
   }
   loss = loss_cls + weight * loss_domain
   return loss, (batch_stats, state.memory, metrics)

@@ -162,7 +162,7 @@ def mmld_loss(
     "loss_cls": loss_cls,
     "loss_domain": loss_domain,
     "loss_entropy": loss_entropy,
-    "domain_agreement": (logits.argmax(axis=1) == domains).mean(),
+    "domain_accuracy": (logits.argmax(axis=1) == domains).mean(),
   }
   return loss, (batch_stats, state.memory, metrics)
 

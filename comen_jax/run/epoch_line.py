@@ -32,6 +32,22 @@ MEANINGS = {
     "loss_protoccl",
     "contrast of the prototypes of different classes",
   ),
+  # Of other methods.
+  "domain_accuracy": (
+    "domain",
+    "images whose domain the adversary finds; the features hide it",
+  ),
+  "loss_domain": ("loss_domain", "cross-entropy of the domains"),
+  "loss_entropy": ("loss_entropy", "how undecided the classes are (entropy)"),
+  "muted_images": ("muted", "share of the images that are muted"),
+  "loss_mixed": ("loss_mixed", "cross-entropy of the mixed images"),
+  "loss_teacher": ("loss_teacher", "divergence from the slow teacher"),
+  "loss_agree": ("loss_agree", "disagreement of three views of an image"),
+  "loss_order": ("loss_order", "cross-entropy of the order of the tiles"),
+  "loss_triplet": ("loss_triplet", "triplets against the slow teacher"),
+  "loss_style": ("loss_style", "cross-entropy of the path that sees style"),
+  "loss_adversary": ("loss_adversary", "what style still says of the class"),
+  "loss_penalty": ("loss_penalty", "penalty on domains that differ"),
 }
 
 
