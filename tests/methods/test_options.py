@@ -1,5 +1,6 @@
 """Options of methods: defaults in every config, rules, what a run records."""
 
+import inspect
 from typing import NamedTuple
 
 import pytest
@@ -24,7 +25,7 @@ class Mine(NamedTuple):
 def test_every_option_is_documented_and_its_default_is_allowed(name):
   made = options.OPTIONS[name]()
   for field, value in made._asdict().items():
-    assert f"    {field}: " in made.__doc__, field
+    assert f"  {field}: " in inspect.getdoc(made), field
     ranges.check_value(f"{name}.{field}", value)
 
 

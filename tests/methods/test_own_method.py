@@ -61,4 +61,4 @@ def test_its_loss_is_the_mean_of_the_largest(hardest):
 
 def test_its_options_have_defaults_and_can_be_given(hardest):
   assert registry.options("hardest", {}).share == 0.5
-  assert registry.options("hardest", {"share": 0.25}).share == 0.25
+  assert registry.options("hardest", {"hardest": {"share": 0.25}}).share == 0.25

@@ -58,7 +58,7 @@ def test_ctrl_c_takes_the_bar_away_and_leaves_one_line():
   process = subprocess.Popen(
     [sys.executable, "-c", CODE],
     stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-    cwd=ROOT, env={**os.environ, "TERM": "xterm"},
+    cwd=ROOT, env={**os.environ, "TERM": "xterm", "COLUMNS": str(WIDTH)},
   )  # fmt: skip
   os.close(theirs)
   text, sent = "", False
