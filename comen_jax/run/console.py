@@ -86,7 +86,7 @@ def introduce(
   }
   say(fields(lines))
   if experiment.method.domain_labels:
-    warn("domain labels are used: an upper bound, not a result")
+    warn("domain labels are used: no result for methods without them")
   if weights and weights.warning():
     warn(weights.warning())
   if units_done:
