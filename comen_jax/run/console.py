@@ -86,7 +86,9 @@ def introduce(
   }
   say(fields(lines))
   if experiment.method.domain_labels:
-    warn("domain labels are used: no result for methods without them")
+    warn(
+      "domain labels are used: compare this run only with others that use them"
+    )
   if weights and weights.warning():
     warn(weights.warning())
   if units_done:
@@ -101,7 +103,7 @@ def latent_domains(found: dict[str, Any]) -> None:
   explain(
     "NMI",
     "how much the latent domains agree with another way to sort the images,"
-    " from 0 (as by chance) to 1 (the same); only for your eyes",
+    " from 0 (as by chance) to 1 (the same); training does not use it",
   )
   say(
     _hanging(
