@@ -190,14 +190,15 @@ def test_what_is_no_finished_run_is_one_line(made, tmp_path, remove, text):
 
 
 def _data_of_arrays(folder):
-  return max(folder.glob("default/**/d/*"), key=lambda p: p.stat().st_size)
+  """Files with the values of arrays; which one has what differs by run."""
+  return sorted(folder.glob("default/**/d/*"))
 
 
 def test_a_damaged_checkpoint_is_refused_in_one_line(made, tmp_path, capsys):
   """A flipped bit would be restored as a wrong number, without a word."""
   folder = tmp_path / "run"
   shutil.copytree(made[0], folder)
-  place = _data_of_arrays(folder / "checkpoints/2")
+  place = _data_of_arrays(folder / "checkpoints/2")[0]
   data = bytearray(place.read_bytes())
   data[len(data) // 2] ^= 1
   place.write_bytes(data)
@@ -223,10 +224,14 @@ def test_a_run_of_an_older_version_is_used_with_a_warning(
   assert err.startswith("WARNING: ") and err.count("\n") == 1
   assert "checkpoints/2 has no checksums" in err
   assert fingerprint(folder) == before
-  # What Orbax itself finds is one line, too.
-  _data_of_arrays(folder / "checkpoints/2").unlink()
+  # What Orbax itself finds is one line, too. In a folder of its own: nothing
+  # of it can still be in a cache.
+  broken = tmp_path / "broken"
+  shutil.copytree(folder, broken)
+  for place in _data_of_arrays(broken / "checkpoints/2"):
+    place.unlink()
   with pytest.raises(UserError, match="is damaged") as caught:
-    predict.main(["--run", str(folder), paths[0]])
+    predict.main(["--run", str(broken), paths[0]])
   assert "\n" not in str(caught.value)
 
 
