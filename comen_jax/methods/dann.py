@@ -11,50 +11,29 @@ while t, the share of training that is done, does.
 
 Paper and DomainBed differ: DomainBed has no ramp, and alternates a step of the
 discriminator with a step of the network, both by Adam. We follow the paper, and
-take DomainBed's discriminator, which has three layers of width 256.
+take DomainBed's discriminator, which has three layers of width 256. How its
+gradient is bounded is ours (`adversary`).
 """
 
 from functools import partial
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from comen_jax import gradients
 from comen_jax.data.batches import Batch
 from comen_jax.losses import cross_entropy, masked_mean
-from comen_jax.methods import domain_labels
+from comen_jax.methods import adversary, domain_labels
 from comen_jax.methods.base import Method, Task
 from comen_jax.methods.options.labelled import Dann
-from comen_jax.nn.backbone import Backbone
 from comen_jax.steps import Metrics, forward
 from comen_jax.train_state import TrainState
-
-
-class Discriminator(nn.Module):
-  """Maps features [B, D] to logits of the source domains [B, M].
-
-  Attributes:
-    num_sources: number of source domains M.
-    width: width of its two hidden layers.
-  """
-
-  num_sources: int
-  width: int
-
-  @nn.compact
-  def __call__(self, features: jax.Array) -> jax.Array:
-    x = features
-    for _ in range(2):
-      x = nn.relu(nn.Dense(self.width)(x))
-    return nn.Dense(self.num_sources)(x)
 
 
 def create(task: Task, options: Dann) -> Method:
   """Makes DANN."""
   domain_labels.check_sources("dann", task)
-  discriminator = Discriminator(task.num_sources, options.width)
+  discriminator = adversary.Discriminator(task.num_sources, options.width)
 
   def extra(key: jax.Array, variables: Any) -> tuple[dict[str, Any], tuple]:
     features = jnp.zeros((1, task.feature_dim))
@@ -62,10 +41,9 @@ def create(task: Task, options: Dann) -> Method:
 
   loss = partial(
     adversarial,
-    model=task.model,
+    task=task,
     discriminator=discriminator,
-    weight=options.weight,
-    steps=task.epochs * task.steps_per_epoch,
+    options=options,
   )
   return domain_labels.method(task, loss, extra)
 
@@ -75,10 +53,9 @@ def adversarial(
   batch: Batch,
   key: jax.Array,
   *,
-  model: Backbone,
-  discriminator: Discriminator,
-  weight: float,
-  steps: int,
+  task: Task,
+  discriminator: adversary.Discriminator,
+  options: Dann,
 ) -> tuple[jax.Array, tuple[Any, Any, Metrics]]:
   """CE(class) + weight * CE(domain), reversed where it enters the features.
 
@@ -86,14 +63,18 @@ def adversarial(
     state: all that training changes.
     batch: normalised images.
     key: key of this step.
-    model: the backbone.
+    task: what is to be learned, and the backbone.
     discriminator: tells the domain from the features.
-    weight: weight of the domain loss.
-    steps: number of steps of the whole run.
+    options: settings of DANN.
   """
-  outputs, batch_stats = forward(model, state, batch, key)
+  outputs, batch_stats = forward(task.model, state, batch, key)
   loss_cls = cross_entropy(outputs.logits, batch.label).mean()
-  features = gradients.reverse(outputs.features, strength(state.step, steps))
+  steps = task.epochs * task.steps_per_epoch
+  a = adversary.ramp(state.step.astype(jnp.float32) / steps)
+  weight = adversary.bounded_weight(1.0, task)
+  features = adversary.hide(
+    outputs.features, weight * a, options.adversary_clip
+  )
   logits = discriminator.apply(
     {"params": state.params["discriminator"]}, features
   )
@@ -106,11 +87,5 @@ def adversarial(
     "loss_domain": loss_domain,
     "domain_accuracy": (logits.argmax(axis=1) == domains).mean(),
   }
-  loss = loss_cls + weight * loss_domain
+  loss = loss_cls + options.weight * loss_domain
   return loss, (batch_stats, state.memory, metrics)
-
-
-def strength(step: jax.Array, steps: int) -> jax.Array:
-  """Factor of the reversed gradient, from 0 at the start to 1 at the end."""
-  done = step.astype(jnp.float32) / steps
-  return 2 / (1 + jnp.exp(-10 * done)) - 1

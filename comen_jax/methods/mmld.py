@@ -18,28 +18,24 @@ The official code (mil-tokyo/dg_mmld) is followed. It trains new layers, the
 head and D, ten times as fast as the pretrained ones: so do we if the backbone
 is pretrained. From a random start all layers are new and have one rate. For
 AlexNet the code takes the maps after the second and the third ReLU; ours are
-those after the first two poolings. The number of clusters is `num_domains`.
-
-The reversed gradient makes features grow without bound where nothing bounds
-them: on digits without norms, at their learning rate, the loss became NaN in
-the second epoch. So its norm is clipped, and a network that has no norms and
-starts at random gets a tenth of it. Both are ours.
+those after the first two poolings. The number of clusters is `num_domains`. How
+the reversed gradient is bounded is ours (`adversary`).
 """
 
 from functools import partial
 from typing import Any
 
-import flax.linen as nn
 import flax.struct
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from comen_jax import gradients, steps
+from comen_jax import steps
 from comen_jax.data.batches import Batch
 from comen_jax.data.sources import Sources
 from comen_jax.errors import UserError
 from comen_jax.losses import cross_entropy, prediction_entropy
+from comen_jax.methods import adversary
 from comen_jax.methods.base import Latent, Method, Report, Stage, Task
 from comen_jax.methods.comen import clustering
 from comen_jax.methods.options.label_free import Mmld as Options
@@ -47,7 +43,6 @@ from comen_jax.steps import FeatureStep, Metrics, forward
 from comen_jax.train_state import TrainState
 
 _DISCRIMINATOR = "discriminator"
-_UNBOUNDED = 0.1  # Part of the reversed gradient without norms.
 _EPSILON = 1e-5  # Added to a variance, as in the official code.
 
 
@@ -64,28 +59,6 @@ class Memory:
   weights: jax.Array
 
 
-class Discriminator(nn.Module):
-  """Maps features [B, D] to logits of the clusters [B, M].
-
-  Attributes:
-    num_domains: number of clusters M.
-    width: width of its two hidden layers.
-    dropout: probability that a hidden unit is dropped.
-  """
-
-  num_domains: int
-  width: int
-  dropout: float
-
-  @nn.compact
-  def __call__(self, features: jax.Array) -> jax.Array:
-    x = features
-    for _ in range(2):
-      x = nn.relu(nn.Dense(self.width)(x))
-      x = nn.Dropout(self.dropout, deterministic=False)(x)
-    return nn.Dense(self.num_domains)(x)
-
-
 def check_images(
   options: Options, norm: str, num_domains: int, images: int
 ) -> None:
@@ -99,7 +72,7 @@ def check_images(
 
 def create(task: Task, options: Options) -> Method:
   """Makes MMLD: one stage, which clusters before each of its epochs."""
-  discriminator = Discriminator(
+  discriminator = adversary.Discriminator(
     task.num_domains, options.width, options.dropout
   )
 
@@ -133,7 +106,7 @@ def mmld_loss(
   key: jax.Array,
   *,
   task: Task,
-  discriminator: Discriminator,
+  discriminator: adversary.Discriminator,
   options: Options,
 ) -> tuple[jax.Array, tuple[Any, Any, Metrics]]:
   """CE(class) + CE(cluster), reversed at the features, + a H(class)."""
@@ -141,16 +114,13 @@ def mmld_loss(
   outputs, batch_stats = forward(task.model, state, batch, drop_key)
   loss_cls = cross_entropy(outputs.logits, batch.label).mean()
   loss_entropy = prediction_entropy(outputs.logits).mean()
-  a = strength(state.step // task.steps_per_epoch, task.epochs)
-  bounded = task.norm != "none" or task.pretrained
-  weight = options.adversary_weight * (1.0 if bounded else _UNBOUNDED)
+  # The same in all steps of an epoch: 0 in the first one.
+  epoch = state.step // task.steps_per_epoch
+  a = adversary.ramp(epoch.astype(jnp.float32) / task.epochs)
+  weight = adversary.bounded_weight(options.adversary_weight, task)
   logits = discriminator.apply(
     {"params": state.params[_DISCRIMINATOR]},
-    # The reversed gradient is clipped, not the one that D learns from.
-    gradients.reverse(
-      gradients.clip(outputs.features, options.adversary_clip),
-      weight * a,
-    ),
+    adversary.hide(outputs.features, weight * a, options.adversary_clip),
     rngs={"dropout": own_key},
   )
   domains = state.memory.domains[batch.row]
@@ -165,11 +135,6 @@ def mmld_loss(
     "domain_accuracy": (logits.argmax(axis=1) == domains).mean(),
   }
   return loss, (batch_stats, state.memory, metrics)
-
-
-def strength(epoch: jax.Array, epochs: int) -> jax.Array:
-  """a: 0 in epoch 0, then rises towards 1."""
-  return 2 / (1 + jnp.exp(-10 * epoch.astype(jnp.float32) / epochs)) - 1
 
 
 def find_domains(

@@ -64,10 +64,12 @@ class Dann(NamedTuple):
 
   Attributes:
     weight: weight of the domain loss.
+    adversary_clip: largest norm of the reversed gradient in a batch's features.
     width: width of the hidden layers of the discriminator.
   """
 
   weight: Annotated[float, rules.NOT_NEGATIVE] = 1.0
+  adversary_clip: Annotated[float, rules.POSITIVE] = 0.1
   width: Annotated[int, rules.whole(1)] = 256
 
 
