@@ -1,22 +1,22 @@
-"""The sweeps of the test sets, as far as they go without data."""
+"""The sweeps of the tables, as far as they go without data."""
 
 import pytest
 from conftest import load_config
 
-from benchmarks import records, test_sets
+from benchmarks import accuracy, records
 from comen_jax.errors import UserError
 from comen_jax.sweep import grid
 
 
-@pytest.mark.parametrize("name", test_sets.TABLES)
+@pytest.mark.parametrize("name", accuracy.TABLES)
 def test_every_sweep_is_one_that_can_be_trained(name):
   given = dict(
     flag.removeprefix("--").split("=", 1)
-    for flag in test_sets.flags(name, "D", "", 1)
+    for flag in accuracy.flags(name, "D", "", 1)
     if flag.startswith("--") and "=" in flag
   )
-  config = load_config(test_sets.TABLES[name].config)
-  for setting in test_sets.TABLES[name].settings:
+  config = load_config(accuracy.TABLES[name].config.replace("mini", "digits"))
+  for setting in accuracy.TABLES[name].settings:
     key, value = setting.split("=")
     config[key] = type(config[key])(value)
   config.pretrained = ""
@@ -26,7 +26,8 @@ def test_every_sweep_is_one_that_can_be_trained(name):
     given["methods"],
     given.get("num_domains", ""),
   )
-  assert given["config.data_dir"] == "D"
+  mini = accuracy.TABLES[name].folder == "mini_digits"
+  assert given.get("config.data_dir") == (None if mini else "D")
 
 
 def test_sweeps_are_done_in_order(monkeypatch, tmp_path, capsys):
@@ -34,7 +35,9 @@ def test_sweeps_are_done_in_order(monkeypatch, tmp_path, capsys):
   sweep = lambda flags, work, out: done.append((work.name, out.name))
   monkeypatch.setattr(records, "sweep", sweep)
   words = ["--data_dir=D", f"--work={tmp_path}", "--only", "digits", "ablation"]
-  test_sets.main(words)
+  accuracy.main(words)
   assert done == [("digits_dg", "digits_dg")] * 2
   with pytest.raises(UserError, match="--weights"):
-    test_sets.main(["--data_dir=D"])
+    accuracy.main(["--data_dir=D"])
+  with pytest.raises(UserError, match="--data_dir"):
+    accuracy.main(["--only", "mini_rivals", "digits"])
