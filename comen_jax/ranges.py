@@ -69,7 +69,7 @@ RULES = {
   "eval_batch_size": whole(1),
   "epochs": whole(1, 100_000),
   "stage_shares": Rule(
-    _are_shares, "shares of the epochs that sum to 1, such as (0.1, 0.3, 0.6)"
+    _are_shares, "shares of the epochs that sum to 1, such as (0.1, 0.2, 0.7)"
   ),
   "oracle": FLAG,
   # Optimiser

@@ -46,7 +46,7 @@ def get_config() -> ConfigDict:
   config.batch_size = 128
   config.eval_batch_size = 256
   config.epochs = 50
-  config.stage_shares = (0.0, 0.4, 0.6)  # Warm-up, discover, encode.
+  config.stage_shares = (0.0, 0.2, 0.8)  # Warm-up, discover, encode.
   config.oracle = False  # True also tests the target at every epoch.
 
   # Optimiser
@@ -73,7 +73,7 @@ def get_config() -> ConfigDict:
   config.comen.prototype_decay = 0.7  # rho
   config.comen.affinity_threshold = 0.5  # delta
   config.comen.temperature = 0.5  # tau
-  config.comen.prototype_form = "unit"  # raw, unit or centred
+  config.comen.prototype_form = "centred"  # raw, unit or centred
   config.comen.straight_through = False
   config.comen.shared_attention = False
   config.comen.entropy_weight = 1.0

@@ -63,7 +63,7 @@ def test_help_lists_the_keys_of_the_config_with_their_values(command):
   assert (code, heavy, err) == (0, [], "")
   assert seconds < SECONDS
   assert re.search(r"--config\.epochs=7 +a whole number", out)
-  assert "'--config.stage_shares=(0.1, 0.3, 0.6)'" in out
+  assert "'--config.stage_shares=(0.1, 0.2, 0.7)'" in out
   for key, _ in ranges.flat(load_config("digits")):
     assert f"--config.{key}=" in out
 

@@ -42,6 +42,7 @@ def made_experiment(method: str = "comen", **comen):
   """
   config = load_config("digits")
   config.method = method
+  config.comen.prototype_form = "unit"  # The golden numbers are of this form.
   config.comen.update(comen)
   config.store_size = config.image_size = SIZE
   config.batch_size = config.eval_batch_size = 24
