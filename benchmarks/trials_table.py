@@ -9,6 +9,28 @@ from typing import Any
 from comen_jax.report import statistics as seeds_lib
 
 BASE = "deepall_bn"  # Differences are to this trial.
+# Further comparisons: each trial differs from the other in one thing.
+PAIRS = (
+  ("weak_before", "off_before"),
+  ("weak_after", "off_after"),
+  ("medium_before", "off_before"),
+  ("medium_after", "off_after"),
+  ("strong_before", "off_before"),
+  ("strong_after", "off_after"),
+  ("raw_before", "off_before"),
+  ("raw_after", "off_after"),
+  ("unit_before", "off_before"),
+  ("off_before", "off_after"),
+  ("weak_before", "weak_after"),
+  ("medium_before", "medium_after"),
+  ("true_domains", "medium_before"),
+  ("kmeans", "medium_before"),
+  ("pixels", "medium_before"),
+  ("live", "medium_before"),
+  ("noise_1", "medium_before"),
+  ("shared_affine", "medium_before"),
+  ("straight_through", "medium_before"),
+)
 # Columns from the last epoch of the training log, as averages over runs.
 _LOGGED = (
   "share_protogr",
@@ -33,7 +55,10 @@ def make(folder: pathlib.Path, settings: Mapping[str, Iterable[str]]) -> str:
   rows = [_HEAD, ["---"] * len(_HEAD)]
   for name, found in records.items():
     rows.append(_row(name, found, base, folder / name))
-  lines = [" | ".join(["", *row, ""]).strip() for row in rows]
+  lines = _markdown(rows)
+  pairs = [pair for pair in PAIRS if all(name in records for name in pair)]
+  if pairs:
+    lines += ["", *_markdown(_compare(pairs, records))]
   for name in records:
     lines.append(f"\n`{name}`: {', '.join(settings[name]) or 'as it is'}")
   return "\n".join(lines) + "\n"
@@ -56,6 +81,37 @@ def _values(records: list[dict[str, Any]]) -> dict[str, dict[int, float]]:
   return values
 
 
+def _markdown(rows: Iterable[Iterable[str]]) -> list[str]:
+  return [" | ".join(["", *row, ""]).strip() for row in rows]
+
+
+def _compare(
+  pairs: Iterable[tuple[str, str]], records: Mapping[str, list[dict[str, Any]]]
+) -> list[list[str]]:
+  rows = [["trial", "minus", "difference", "95 % interval"], ["---"] * 4]
+  for name, other in pairs:
+    one, two = _values(records[name]), _values(records[other])
+    rows.append([name, other, *_difference(one, two)])
+  return rows
+
+
+def _difference(values: seeds_lib.Values, base: seeds_lib.Values) -> list[str]:
+  """The mean difference and its interval.
+
+  Every pair of a target and a seed counts as one difference.
+  """
+  found = seeds_lib.summarise(
+    value
+    for by_seed in seeds_lib.paired(values, base, values).values()
+    for value in by_seed.values()
+  )
+  half = seeds_lib.interval(found)
+  return [
+    "" if found is None else f"{found.mean:+.1f}",
+    "" if half is None else f"± {half:.1f}",
+  ]
+
+
 def _row(
   name: str,
   records: list[dict[str, Any]],
@@ -63,21 +119,13 @@ def _row(
   folder: pathlib.Path,
 ) -> list[str]:
   values = _values(records)
-  # Every pair of a target and a seed counts as one difference.
-  differences = seeds_lib.summarise(
-    value
-    for by_seed in seeds_lib.paired(values, base, values).values()
-    for value in by_seed.values()
-  )
-  half = seeds_lib.interval(differences)
   measured = [record["measured"] for record in records]
   logs = [_last_epoch(folder / "runs" / r["run"]) for r in records]
   return [
     name,
     str(len(records)),
     seeds_lib.show(seeds_lib.average(values, values)),
-    "" if differences is None else f"{differences.mean:+.1f}",
-    "" if half is None else f"± {half:.1f}",
+    *_difference(values, base),
     _mean((100 * m["val_accuracy"] for m in measured), 1),
     _mean((m.get("nmi_domain") for m in measured), 2),
     *(_mean((log.get(key) for log in logs), 3) for key in _LOGGED),
