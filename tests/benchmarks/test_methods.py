@@ -32,7 +32,7 @@ def line(table: str, name: str) -> list[str]:
 
 
 def test_a_cost_is_the_ratio_of_each_stage():
-  stages = {"warmup": {"ratio": 1.0}, "encode": {"ratio": 1.256}}
+  stages = {"encode": {"ratio": 1.256}, "warmup": {"ratio": 1.0}}
   record = {
     "methods": {
       "comen": {"stages": stages},
