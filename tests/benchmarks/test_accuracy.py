@@ -15,7 +15,7 @@ def test_every_sweep_is_one_that_can_be_trained(name):
     for flag in accuracy.flags(name, "D", "", 1)
     if flag.startswith("--") and "=" in flag
   )
-  config = load_config(accuracy.TABLES[name].config.replace("mini", "digits"))
+  config = load_config(accuracy.TABLES[name].config)
   for setting in accuracy.TABLES[name].settings:
     key, value = setting.split("=")
     config[key] = type(config[key])(value)
@@ -26,7 +26,7 @@ def test_every_sweep_is_one_that_can_be_trained(name):
     given["methods"],
     given.get("num_domains", ""),
   )
-  mini = accuracy.TABLES[name].folder == "mini_digits"
+  mini = accuracy.TABLES[name].folder == "mini_rivals"
   assert given.get("config.data_dir") == (None if mini else "D")
 
 
