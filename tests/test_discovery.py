@@ -95,7 +95,7 @@ class _FeatureStep:
     return SimpleNamespace(style=style.astype(np.float32))
 
 
-def _pretrain(step=None, portion=1.0, num_steps=60, seed=0):
+def _pretrain(step=None, portion=1.0, num_steps=60, seed=0, before=None):
   return discovery.pretrain_predictor(
     None,
     _Sources(),
@@ -103,6 +103,7 @@ def _pretrain(step=None, portion=1.0, num_steps=60, seed=0):
     jax.random.key(seed),
     predictor=DomainPredictor(M, hidden=8),
     how=discovery.Pretraining("kmeans", portion, num_steps),
+    before=before,
   )
 
 
@@ -212,3 +213,28 @@ def test_an_empty_cluster_is_said_and_the_images_are_clustered_again(
   assert (
     found.warnings == ("cluster 2 has 0 of 150 images: clustering again",) * 2
   )
+
+
+def test_of_clusterings_that_all_have_a_small_cluster_the_best_is_taken(
+  monkeypatch,
+):
+  tries = []
+
+  def cluster(style, portion, num_domains, method, seed):
+    labels = (TRUE % 2).astype(np.int32)
+    labels[: 1 if len(tries) == 1 else 0] = 2
+    tries.append(labels)
+    return labels
+
+  monkeypatch.setattr(clustering, "cluster", cluster)
+  found = _pretrain(num_steps=1)
+  assert len(tries) == 4
+  np.testing.assert_array_equal(found.labels, tries[1])
+  assert found.warnings[-1].endswith("lower num_domains")
+
+
+def test_clusters_are_numbered_like_the_domains_before():
+  for numbers in ([2, 0, 1], [1, 2, 0]):
+    before = np.array(numbers)[TRUE]
+    found = _pretrain(num_steps=1, before=before)
+    np.testing.assert_array_equal(found.labels, before)

@@ -12,7 +12,7 @@ VALID = np.array([[1, 1, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]], bool)
 
 # Compiled once for all tests.
 _mean_prediction_entropy = jax.jit(losses.mean_prediction_entropy)
-_protoccl = jax.jit(losses.protoccl, static_argnames="normalize")
+_protoccl = jax.jit(losses.protoccl, static_argnames=("normalize", "centre"))
 _protoccl_sum_and_grad = jax.jit(
   jax.value_and_grad(lambda *args: losses.protoccl(*args).sum()),
   static_argnums=3,
@@ -32,9 +32,11 @@ def _entropy(p):
   return -sum(x * np.log(x) for x in p if x > 0)
 
 
-def _protoccl_loop(c, valid, tau, normalize):
+def _protoccl_loop(c, valid, tau, normalize, centre=False):
   M, K, _ = c.shape
   c = np.asarray(c, np.float64)
+  if centre:
+    c = c - sum(c[cell] for cell in zip(*np.nonzero(valid))) / valid.sum()
   if normalize:
     c = c / np.sqrt(np.maximum((c**2).sum(-1, keepdims=True), 1e-12))
   cells = [(m, k) for m in range(M) for k in range(K) if valid[m, k]]
@@ -105,13 +107,16 @@ def test_node_classification_labels_nodes_by_class():
     losses.node_classification(jnp.ones((5, 3)))
 
 
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(
+  ("normalize", "centre"), [(True, False), (False, False), (True, True)]
+)
 @pytest.mark.parametrize("valid", [VALID, np.ones_like(VALID)])
-def test_protoccl_agrees_with_the_equation(valid, normalize):
-  f = lambda c: _protoccl(c, valid, 0.7, normalize=normalize)
-  want = _protoccl_loop(_prototypes(), valid, 0.7, normalize)
-  np.testing.assert_allclose(f(_prototypes()), want, rtol=2e-4, atol=2e-4)
-  check_grads(f, (_prototypes(),), order=1, atol=2e-2, rtol=2e-2)
+def test_protoccl_agrees_with_the_equation(valid, normalize, centre):
+  c = 1 + _prototypes()
+  f = lambda c: _protoccl(c, valid, 0.7, normalize=normalize, centre=centre)
+  want = _protoccl_loop(c, valid, 0.7, normalize, centre)
+  np.testing.assert_allclose(f(c), want, rtol=2e-4, atol=2e-4)
+  check_grads(f, (c,), order=1, atol=2e-2, rtol=2e-2)
 
 
 def test_protoccl_by_default_normalises_at_temperature_one_half():

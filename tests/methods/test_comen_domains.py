@@ -1,13 +1,16 @@
 """What keeps latent domains and parameters as they should be."""
 
+import itertools
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from golden_helpers import fixed_state, made_experiment
 
-from comen_jax import prototypes
-from comen_jax.methods.comen import Options, losses
+from comen_jax import prototypes, steps
+from comen_jax.methods.comen import Options, diagnosis, losses
 from comen_jax.nn.backbone import STYLE_COPY
 from comen_jax.nn.protogr import ProtoGR, affinity
 from comen_jax.train_state import forget_momentum, paths_above
@@ -130,10 +133,27 @@ def test_a_domain_that_became_empty_is_found_again(experiment):
   last = dict(predictor["Dense_1"])
   last["bias"] = jnp.asarray([0.0, -1e3, 0.0])
   backbone["domain_predictor"] = {**predictor, "Dense_1": last}
-  state = state.replace(params={**state.params, "backbone": backbone})
-  _, report = experiment.prepare(state, 2)
-  assert np.bincount(report.latent.probs.argmax(axis=1), minlength=3).all()
-  assert report.warnings[0].startswith("latent domain 1 had become empty")
+  # Branches that differ, as after training.
+  branches = jnp.asarray([[1.0], [5.0], [2.0]])
+  stats = {**state.batch_stats}
+  stats["norm1"] = jax.tree.map(lambda x: x * branches, stats["norm1"])
+  state = state.replace(
+    params={**state.params, "backbone": backbone}, batch_stats=stats
+  )
+  outputs = experiment.outputs(state, experiment.sources.rows)
+  before = outputs.domain_logits.argmax(axis=1)
+  after, report = experiment.prepare(state, 2)
+  latent = report.latent.probs.argmax(axis=1)
+  assert np.bincount(latent, minlength=3).all()
+  assert report.warnings[0].startswith("latent domain 1 had become empty (0 of")
+  # The domains that were left keep their numbers, and so their branches. The
+  # branch of the new one starts as the mean of the others.
+  same = lambda numbers: (np.array(numbers)[latent] == before).mean()
+  assert same([0, 1, 2]) == max(map(same, itertools.permutations(range(3))))
+  var = np.asarray(after.batch_stats["norm1"]["var"])
+  np.testing.assert_allclose(var[0], 1)
+  np.testing.assert_allclose(var[1], 1.5)
+  np.testing.assert_allclose(var[2], 2)
 
 
 def test_with_true_domains_sdnorm_does_not_read_the_predictor(
@@ -197,6 +217,31 @@ def test_straight_through_changes_the_gradient_but_no_value():
   straight, same = jax.grad(total, has_aux=True)(features, True)
   np.testing.assert_array_equal(values, same)
   np.testing.assert_allclose(straight, plain / 0.3, rtol=1e-5)
+
+
+def test_diagnosis_reads_what_training_reads(experiment, batch):
+  """With true domains p is not F_d's; a combination changes the images."""
+  state = fixed_state(experiment)
+  model = experiment.method.stages[2].loss.keywords["model"]
+  seen = []
+
+  def forward(model, state, batch, key, probs=None):
+    seen.append(probs)
+    return steps.forward(model, state, batch, key, probs)
+
+  def diagnose(**options):
+    traced = partial(
+      diagnosis.diagnose, model=model, graph=ProtoGR(4), forward=forward,
+      options=Options(**options),
+    )  # fmt: skip
+    jax.eval_shape(traced, state, batch, experiment.key)
+
+  diagnose()
+  diagnose(true_domains=True)
+  assert seen[0] is None
+  assert seen[1].shape == (24, 3)
+  stage = made_experiment("comen_fact").method.stages[2]
+  assert stage.diagnose.keywords["forward"] is stage.loss.keywords["forward"]
 
 
 def test_diagnosis_measures_gradients_and_geometry(experiment):

@@ -200,9 +200,13 @@ def protogr_loss(params, values, seen):
 
 
 def protoccl_loss(values, seen, temperature):
-  """Eq. 14 on unit vectors, pair by pair."""
+  """Eq. 14 on unit vectors from the mean prototype, pair by pair."""
   nodes = [(m, k) for m in range(M) for k in range(K) if seen[m, k]]
-  unit = {cell: values[cell] / np.linalg.norm(values[cell]) for cell in nodes}
+  mean = sum(values[cell] for cell in nodes) / len(nodes)
+  unit = {
+    cell: (values[cell] - mean) / np.linalg.norm(values[cell] - mean)
+    for cell in nodes
+  }
   similar = lambda a, b: np.exp(unit[a] @ unit[b] / temperature)
   terms = []
   for anchor in nodes:

@@ -199,8 +199,9 @@ def test_running_statistics_of_a_small_domain_are_constants():
   assert moved[0].any() and not moved[1:].any()
 
 
-def test_gradients_of_input_parameters_and_probabilities():
-  model, variables = SDNorm(2), _variables(2, 2, 3)
+@pytest.mark.parametrize("prior_mass", [0.0, 3.0])
+def test_gradients_of_input_parameters_and_probabilities(prior_mass):
+  model, variables = SDNorm(2, prior_mass=prior_mass), _variables(2, 2, 3)
   z = _normal(0, 8, 2, 2, 3)
   p = _probs(1, 8, 2) * 0.5 + 0.25  # Both masses are well above `min_mass`.
 

@@ -58,7 +58,7 @@ def create(
   Args:
     task: what the method is built for.
     options: settings of COMEN.
-    forward: the forward pass of all three losses.
+    forward: the forward pass of all three losses and of the diagnosis.
   """
   if options.true_domains and task.num_domains != task.num_sources:
     raise UserError(
@@ -83,7 +83,10 @@ def create(
   return Method(
     # A stage of no epochs goes, but what it prepares stays.
     stages=tuple(
-      s._replace(loss=partial(s.loss, forward=forward))
+      s._replace(
+        loss=partial(s.loss, forward=forward),
+        diagnose=s.diagnose and partial(s.diagnose, forward=forward),
+      )
       for s in make_stages(task, options, graph)
       if s.epochs or s.prepare
     ),

@@ -47,6 +47,23 @@ def cluster(
   return np.asarray(agreement.same(labels.astype(np.int32)))
 
 
+def renumber(labels: np.ndarray, before: np.ndarray, count: int) -> np.ndarray:
+  """Numbers clusters [N] so that most images keep the one they had before.
+
+  Args:
+    labels: int [N], new clusters.
+    before: int [N], old clusters; -1 if there was none.
+    count: number of clusters M.
+  """
+  from scipy.optimize import linear_sum_assignment
+
+  common = np.zeros((count, count), np.int64)
+  known = before >= 0
+  np.add.at(common, (labels[known], before[known]), 1)
+  _, numbers = linear_sum_assignment(common, maximize=True)
+  return numbers[labels].astype(np.int32)
+
+
 def _kmeans(num_domains: int, seed: int, shape: tuple[int, int]):
   from sklearn.cluster import KMeans
 

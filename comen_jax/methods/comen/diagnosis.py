@@ -6,9 +6,11 @@ import jax.numpy as jnp
 
 from comen_jax import losses, steps
 from comen_jax.data.batches import Batch
+from comen_jax.methods.base import Forward
 from comen_jax.methods.comen.losses import (
   protoccl,
   protogr,
+  true_probs,
   update_prototypes,
 )
 from comen_jax.methods.comen.options import Options
@@ -26,8 +28,9 @@ def diagnose(
   model: nn.Module,
   graph: ProtoGR,
   options: Options,
+  forward: Forward = steps.forward,
 ) -> Metrics:
-  """Measures one batch of encode.
+  """Measures one batch of encode, with the forward pass that trains it.
 
   Returns:
     `share_protogr` and `share_protoccl`: norm of the gradient of the weighted
@@ -36,7 +39,9 @@ def diagnose(
     `cosine_between`: mean cosine of two prototypes of one class and of two
     classes, in the form that the losses compare.
   """
-  outputs, _ = steps.forward(model, state, batch, key)
+  sdnorm = model.norm == "sdnorm"
+  probs = true_probs(state, batch, options) if sdnorm else None
+  outputs, _ = forward(model, state, batch, key, probs)
   head = state.params["backbone"][model.head]
 
   def loss_cls(features: jax.Array) -> jax.Array:

@@ -26,7 +26,7 @@ from comen_jax.train_state import TrainState
 _HELD_OUT = 0.2  # Share of the portion that tests whether F_d learned.
 _BATCH = 128
 _FLOOR = 0.1  # Least deviation of a channel's style, in medians of its kind.
-_LEAST_SHARE = 0.01  # A domain with fewer of the images counts as empty.
+LEAST_SHARE = 0.01  # A domain with fewer of the images counts as empty.
 _TRIES = 4  # Clusterings to try before an empty domain is accepted.
 
 
@@ -100,6 +100,7 @@ def pretrain_predictor(
   *,
   predictor: DomainPredictor,
   how: Pretraining,
+  before: np.ndarray | None = None,
 ) -> Pretrained:
   """Clusters the style of some source images and trains F_d on the clusters.
 
@@ -110,6 +111,8 @@ def pretrain_predictor(
     key: random key of this stage.
     predictor: F_d.
     how: clustering, portion and number of steps.
+    before: int [N], domains that the source rows had before, -1 if none. The
+      clusters are numbered like them, so that SDNorm's branches stay theirs.
   """
   draw_key, style_key, view_key, fit_key = jax.random.split(key, 4)
   seed = int(jax.random.randint(draw_key, (), 0, 2**31 - 1))
@@ -130,6 +133,8 @@ def pretrain_predictor(
     labels, warnings = _cluster(
       style, portion, predictor.num_domains, how, seed
     )
+    if before is not None:
+      labels = clustering.renumber(labels, before, predictor.num_domains)
 
   held_out, taught = np.split(portion, [round(_HELD_OUT * count)])
   views = [
@@ -176,20 +181,26 @@ def _cluster(
   how: Pretraining,
   seed: int,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-  """Clusters again, with another seed, while a cluster is nearly empty."""
-  warnings = []
+  """Clusters again, with another seed, while a cluster is nearly empty.
+
+  If none of the tries is good, the one whose smallest cluster is the largest
+  is taken.
+  """
+  best, warnings = None, []
   for attempt in range(_TRIES):
     labels = clustering.cluster(
       style, portion, num_domains, how.clustering, seed + attempt
     )
     sizes = np.bincount(labels, minlength=num_domains)
-    if sizes.min() >= _LEAST_SHARE * len(labels):
+    if best is None or sizes.min() > best[0]:
+      best = sizes.min(), labels
+    if sizes.min() >= LEAST_SHARE * len(labels):
       break
     warnings.append(
       f"cluster {sizes.argmin()} has {sizes.min()} of {len(labels)} images:"
       + (" clustering again" if attempt + 1 < _TRIES else " lower num_domains")
     )
-  return labels, tuple(warnings)
+  return best[1], tuple(warnings)
 
 
 def styles(

@@ -64,7 +64,7 @@ def _branches_as_one(params: Any, num_domains: int) -> Any:
   return jax.tree_util.tree_map_with_path(whole, params)
 
 
-def _true_probs(
+def true_probs(
   state: TrainState, batch: Batch, options: Options
 ) -> jax.Array | None:
   """One-hot true domains [B, M] for SDNorm, or None: then p is F_d's."""
@@ -89,7 +89,7 @@ def discover_loss(
   log M - H(mean p) is greatest there. The anchor is the cross-entropy between
   F_d and the labels of the clustering.
   """
-  probs = _true_probs(state, batch, options)
+  probs = true_probs(state, batch, options)
   outputs, batch_stats = forward(model, state, batch, key, probs)
   logits = outputs.domain_logits
   loss_cls = losses.cross_entropy(outputs.logits, batch.label).mean()
@@ -130,7 +130,7 @@ def encode_loss(
   """
   # Without SDNorm the domains only label the prototypes.
   sdnorm = model.norm == "sdnorm"
-  probs = _true_probs(state, batch, options) if sdnorm else None
+  probs = true_probs(state, batch, options) if sdnorm else None
   outputs, batch_stats = forward(model, state, batch, key, probs)
   loss_cls = losses.cross_entropy(outputs.logits, batch.label).mean()
   domains = state.memory.domains[batch.row]

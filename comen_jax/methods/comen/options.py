@@ -60,7 +60,7 @@ class Options(NamedTuple):
   prototype_decay: float = 0.7
   affinity_threshold: float = 0.5
   temperature: float = 0.5
-  prototype_form: str = "unit"
+  prototype_form: str = "centred"
   straight_through: bool = False
   shared_attention: bool = False
   entropy_weight: float = 1.0
@@ -71,7 +71,7 @@ class Options(NamedTuple):
   pretrain_steps: int = 1000
   pretrain_views: int = 2
   pretrain_noise: float = 0.3
-  style_from: str = "live"
+  style_from: str = "copy"
   test_temperature: float = 1.0
   style_gradient: bool = False
   freeze_style_layer: bool = False

@@ -44,7 +44,8 @@ def prepare_discover(
   """Pretrains F_d on clusters of style; see `discovery`.
 
   From here on, with `style_from="copy"`, the copy of the first convolution is
-  what that layer is now. The memory has the cluster of every source image.
+  what that layer is now. The memory has the cluster of every source image; if
+  it had domains before, the clusters are numbered like them.
   """
   if options.style_from == "copy":
     # A copy: a step reuses the memory of the layer itself.
@@ -64,6 +65,7 @@ def prepare_discover(
       noise=options.pretrain_noise,
       true_domains=options.true_domains,
     ),
+    before=np.asarray(state.memory.domains)[sources.rows],
   )
   backbone = {**state.params["backbone"], PREDICTOR: found.params}
   statistics = {"mean": found.mean, "std": found.std}
@@ -112,12 +114,15 @@ def prepare_encode(
   latent = probs = label(sources, outputs, key)
   if discover:
     latent = predicted_domains(sources, outputs, key)
-    sizes = np.bincount(latent.argmax(axis=1), minlength=latent.shape[1])
-    if not sizes.all():
+    found = latent.argmax(axis=1)
+    sizes = np.bincount(found, minlength=latent.shape[1])
+    empty = sizes < discovery.LEAST_SHARE * len(found)
+    if empty.any():
+      state = _remember(restart_branches(state, empty), sources, found)
       state, report = discover(state, sources, feature_step, key)
       warnings = (
-        f"latent domain {sizes.argmin()} had become empty: domains were found"
-        " again from the data",
+        f"latent domain {sizes.argmin()} had become empty ({sizes.min()} of"
+        f" {len(found)} images): domains were found again from the data",
         *report.warnings,
       )
       outputs = _source_outputs(state, sources, feature_step, key)
@@ -146,6 +151,29 @@ def prepare_encode(
   metrics["prototypes_seen"] = float(memory.prototypes.seen.sum())
   report = Report(metrics, Latent(sources.rows, latent), warnings)
   return state.replace(memory=memory), report
+
+
+def restart_branches(state: TrainState, empty: np.ndarray) -> TrainState:
+  """Sets SDNorm's branches of empty domains to the mean of the other branches.
+
+  Nothing was normalised with them for a while, so their statistics are old.
+
+  Args:
+    state: the state.
+    empty: bool [M], which domains are empty.
+  """
+
+  def restart(keys, value: jax.Array) -> jax.Array:
+    name = getattr(keys[-1], "key", "")
+    if name not in ("scale", "bias", "mean", "var") or value.ndim != 2:
+      return value
+    return jnp.asarray(value).at[empty].set(value[~empty].mean(axis=0))
+
+  both = state.params["backbone"], state.batch_stats
+  backbone, stats = jax.tree_util.tree_map_with_path(restart, both)
+  return state.replace(
+    params={**state.params, "backbone": backbone}, batch_stats=stats
+  )
 
 
 def _remember(
