@@ -31,7 +31,8 @@ PAIRS = (
   ("shared_affine", "medium_before"),
   ("straight_through", "medium_before"),
 )
-# Columns from the last epoch of the training log, as averages over runs.
+# Columns from the last epoch of the training log. Medians over runs: a share is
+# a ratio on one batch, and large where the gradient of L_cls happens to vanish.
 _LOGGED = (
   "share_protogr",
   "share_protoccl",
@@ -128,7 +129,7 @@ def _row(
     *_difference(values, base),
     _mean((100 * m["val_accuracy"] for m in measured), 1),
     _mean((m.get("nmi_domain") for m in measured), 2),
-    *(_mean((log.get(key) for log in logs), 3) for key in _LOGGED),
+    *(_median((log.get(key) for log in logs), 3) for key in _LOGGED),
   ]
 
 
@@ -141,3 +142,8 @@ def _last_epoch(run: pathlib.Path) -> dict[str, Any]:
 def _mean(values: Iterable[float | None], digits: int) -> str:
   known = [value for value in values if value is not None]
   return f"{statistics.fmean(known):.{digits}f}" if known else ""
+
+
+def _median(values: Iterable[float | None], digits: int) -> str:
+  known = [value for value in values if value is not None]
+  return f"{statistics.median(known):.{digits}f}" if known else ""

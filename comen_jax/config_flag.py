@@ -29,7 +29,7 @@ def parse(argv: list[str]) -> list[str]:
   if len(others) < len(given):
     app.usage(shorthelp=True, writeto_stdout=True)
     _parse([program, *others])
-    print(_keys())
+    print(_keys(), flush=True)
     sys.exit(0)
   return _parse(argv)
 

@@ -7,10 +7,13 @@ from comen_jax, so any file may import it.
 
 import argparse
 import contextlib
+import os
+import select
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
+_PIPE_CLOSED = 141  # As a shell reports SIGPIPE.
 STOPPED = 75  # Exit code EX_TEMPFAIL: saved; start the same command again.
 # Control characters, line separators, and marks that turn the writing around:
 # in a file's name, they would break the line or the terminal.
@@ -63,6 +66,11 @@ def command_line(when_stopped: str) -> Iterator[None]:
   """
   try:
     yield
+    sys.stdout.flush()
+  except BrokenPipeError:
+    if not _nobody_reads():
+      raise
+    sys.exit(_PIPE_CLOSED)
   except UserError as e:
     # `data.prepare` lists problems in lines of their own.
     lines = map(printable, str(e).split("\n"))
@@ -75,3 +83,17 @@ def command_line(when_stopped: str) -> Iterator[None]:
   except KeyboardInterrupt:
     print(when_stopped, file=sys.stderr)
     sys.exit(130)
+
+
+def _nobody_reads() -> bool:
+  """Whether stdout is a pipe whose reader, such as `head`, has gone.
+
+  Then stdout becomes the null device: at its end, Python writes what is left.
+  """
+  poll = select.poll()
+  poll.register(sys.stdout, select.POLLOUT)
+  events = sum(event for _, event in poll.poll(0))
+  if not events & (select.POLLERR | select.POLLHUP):
+    return False
+  os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+  return True

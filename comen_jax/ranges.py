@@ -19,6 +19,7 @@ from comen_jax.rules import (
   SHARE,
   Rule,
   is_number,
+  name,
   number,
   one_of,
   whole,
@@ -43,24 +44,28 @@ def _is_recipe(value: Any) -> bool:
 
 
 _OF_METHODS = dict(options.rules())
+_METHOD = NAME._replace(allowed="a name of docs/methods.md")
+_DATA = ("digits_dg", "pacs", "vlcs", "office_home", "folder", "mini_digits")
+_LAYER = NAME._replace(allowed="stem; for ResNets also layer1 to layer4")
+_DOMAIN = NAME._replace(allowed="a domain of the data; empty: its default")
 RULES = {
   # Method
-  "method": NAME,
-  "norm": NAME,
+  "method": _METHOD,
+  "norm": name("none", "batch", "sdnorm", other="empty: the method's own"),
   # Network
-  "backbone": NAME,
+  "backbone": name("digits_cnn", "alexnet", "resnet18", "resnet34", "resnet50"),
   "pretrained": PATH,
-  "style_at": NAME,
+  "style_at": _LAYER,
   "sdnorm_stem": FLAG,
   "remat": FLAG,
   "dtype": one_of("float32", "bfloat16"),
   # Data
-  "dataset": NAME,
+  "dataset": name(*_DATA),
   "data_dir": PATH,
-  "target": NAME,
+  "target": _DOMAIN,
   "store_size": whole(1, 4096),
   "image_size": whole(1, 4096),
-  "normalise": NAME,
+  "normalise": name("half", "imagenet"),
   "augment": Rule(_is_recipe, "the name of a recipe, or a mapping"),
   # Training
   "seed": whole(0, 2**32 - 1),  # jax keeps no more bits of a seed.
@@ -94,18 +99,18 @@ RULES = {
   "comen.prototype_decay": number(0, 1),
   "comen.affinity_threshold": number(-1, 1),  # A cosine.
   "comen.temperature": POSITIVE,
-  "comen.prototype_form": NAME,
+  "comen.prototype_form": name("raw", "unit", "centred"),
   "comen.straight_through": FLAG,
   "comen.shared_attention": FLAG,
   "comen.entropy_weight": NOT_NEGATIVE,
   "comen.balance_weight": NOT_NEGATIVE,
   "comen.anchor_weight": NOT_NEGATIVE,
-  "comen.clustering": NAME,
+  "comen.clustering": name("kmeans", "gmm"),
   "comen.portion": SHARE,
   "comen.pretrain_steps": whole(1, 10_000_000),
   "comen.pretrain_views": whole(1, 1000),
   "comen.pretrain_noise": NOT_NEGATIVE,
-  "comen.style_from": NAME,
+  "comen.style_from": name("copy", "start", "pixels", "live"),
   "comen.test_temperature": POSITIVE,
   "comen.style_gradient": FLAG,
   "comen.freeze_style_layer": FLAG,

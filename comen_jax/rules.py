@@ -43,6 +43,17 @@ def one_of(*names: str) -> Rule:
   return Rule(lambda v: v in names, f"one of {', '.join(names)}")
 
 
+def name(*known: str, other: str = "") -> Rule:
+  """A name that its registry checks; the known ones are listed here.
+
+  Args:
+    *known: names that --help lists.
+    other: words for what else is allowed.
+  """
+  words = f"one of {', '.join(known)}{'; ' * bool(other)}{other}"
+  return Rule(lambda v: isinstance(v, str), words)
+
+
 def is_whole(value: Any) -> bool:
   """Whether it is a whole number; True and False are none."""
   return isinstance(value, int) and not isinstance(value, bool)

@@ -10,10 +10,11 @@ The recipe is the paper's: four 3x3 convolutions of 64 channels, SGD with
 momentum 0.9 and weight decay 5e-4, batch size 128, 50 epochs, learning rate
 0.05, multiplied by 0.1 every 20 epochs, no augmentation.
 
-`--config configs/digits.py:paper` has every choice as the paper prints it,
-where it prints one: Eq. 14 compares raw prototypes, both layers of ProtoGR
-share their parameters, F_d reads the style of the layer that is trained, and
-discover has no loss but L_cls and L_d.
+`--config configs/digits.py:paper` follows the print where the default does
+not: Eq. 8 and Eq. 14 compare raw prototypes, both layers of ProtoGR share their
+parameters, F_d reads the style of the layer that is trained, and discover has
+no loss but L_cls and L_d. Where the paper prints nothing, and in the weights of
+Eq. 4, which do not sum to 1 as printed, docs/choices.md says what we do.
 """
 
 from ml_collections import ConfigDict

@@ -6,7 +6,14 @@ from conftest import ROOT, load_config
 
 from comen_jax import config as config_lib
 from comen_jax import ranges
+from comen_jax.data import registry
+from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
+from comen_jax.methods.comen.clustering import CLUSTERINGS
+from comen_jax.methods.comen.options import FORMS
+from comen_jax.nn.backbone import STYLE_FROM
+from comen_jax.nn.digits_cnn import DigitsCNN
+from comen_jax.nn.registry import BACKBONES
 
 CONFIG = f"--config={ROOT / 'configs' / 'digits.py'}"
 CONFIGS = [p.stem for p in sorted((ROOT / "configs").glob("*.py"))]
@@ -112,3 +119,18 @@ def test_an_augmentation_may_be_written_out():
   config.augment.flip = 2.0
   with pytest.raises(UserError, match=r"augment\.flip=2\.0"):
     config_lib.check(config)
+
+
+def test_help_lists_the_names_that_the_registries_know():
+  known = {
+    "norm": DigitsCNN.norms,
+    "backbone": BACKBONES,
+    "dataset": registry.NAMES,
+    "normalise": NORMALISATIONS,
+    "comen.prototype_form": FORMS,
+    "comen.clustering": CLUSTERINGS,
+    "comen.style_from": STYLE_FROM,
+  }
+  for key, names in known.items():
+    listed = ranges.RULES[key].allowed.removeprefix("one of ").partition(";")[0]
+    assert listed.split(", ") == list(names), key

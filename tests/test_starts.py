@@ -68,6 +68,18 @@ def test_help_lists_the_keys_of_the_config_with_their_values(command):
     assert f"--config.{key}=" in out
 
 
+def test_a_reader_that_has_read_enough_ends_a_command_quietly():
+  """As `... --help | head` does."""
+  command = [sys.executable, "-m", "comen_jax.main", CONFIG, "--help"]
+  reader, writer = os.pipe()
+  os.close(reader)
+  done = subprocess.run(
+    command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True
+  )
+  os.close(writer)
+  assert (done.returncode, done.stderr) == (141, "")
+
+
 @pytest.mark.parametrize(
   ("command", "arguments", "text"),
   [
