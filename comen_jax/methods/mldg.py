@@ -14,7 +14,9 @@ Paper, official code (HAHA-DL/MLDG, a small network on fixed features) and
 DomainBed differ: the official code sums over the meta-train domains where the
 paper takes their mean; DomainBed is first order, with Adam as inner step. We
 follow the paper. The factor 1 / (1 + beta) is ours: it keeps a step as large as
-DeepAll's, since all methods here share a learning rate.
+DeepAll's, since all methods here share a learning rate. So is alpha = .01,
+between the learning rates of our configs (.05 and .001): the official .5 is for
+its small network.
 
 Batches are mixed, so BatchNorm sees the meta-test images in both passes. Its
 running statistics come from the first pass.
