@@ -56,7 +56,8 @@ def hide(features: jax.Array, weight: jax.Array, norm: float) -> jax.Array:
     norm: largest norm of the reversed gradient before it is weighted. What the
       discriminator learns from is not clipped.
   """
-  return gradients.reverse(gradients.clip(features, norm), weight)
+  # The gradient comes back through the outer function first.
+  return gradients.clip(gradients.reverse(features, weight), norm)
 
 
 def ramp(done: jax.Array) -> jax.Array:

@@ -14,7 +14,9 @@ The paper classifies images in order 0 only. The published command of the
 official code (fmcarlucci/JigenDG) classifies all images, and so do we by
 default. Its 30 permutations of 3 x 3 tiles differ in 4 to 9 places; ours
 (`data/jigsaw.py`) in 7 or more. Images of 32 pixels cannot be cut in thirds:
-they have 4 x 4 tiles.
+they have 4 x 4 tiles. With `augment="jigen"` (`data/recipes.py`) the whole
+image also loses its colour with probability 0.1, so a tile is grey with
+probability 0.19 there.
 """
 
 from functools import partial

@@ -18,11 +18,14 @@ The official code (mil-tokyo/dg_mmld) is followed. It trains new layers, the
 head and D, ten times as fast as the pretrained ones: so do we if the backbone
 is pretrained. From a random start all layers are new and have one rate. For
 AlexNet the code takes the maps after the second and the third ReLU; ours are
-those after the first two poolings. The number of clusters is `num_domains`. How
-the reversed gradient is bounded is ours (`adversary`).
+those after the first two poolings. There a new class head starts from Xavier's
+distribution with gain 0.1; ours starts as the backbone's does. The number of
+clusters is `num_domains`. How the reversed gradient is bounded is ours
+(`adversary`).
 """
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import flax.struct
@@ -41,6 +44,8 @@ from comen_jax.methods.comen import clustering
 from comen_jax.methods.options.label_free import Mmld as Options
 from comen_jax.steps import FeatureStep, Metrics, forward
 from comen_jax.train_state import TrainState
+
+StyleStep = Callable[[TrainState, Batch], jax.Array]
 
 _DISCRIMINATOR = "discriminator"
 _EPSILON = 1e-5  # Added to a variance, as in the official code.
@@ -89,7 +94,12 @@ def create(task: Task, options: Options) -> Method:
     "train",
     task.epochs,
     partial(mmld_loss, task=task, discriminator=discriminator, options=options),
-    prepare=partial(find_domains, task=task, options=options),
+    prepare=partial(
+      find_domains,
+      task=task,
+      options=options,
+      style_of=jit_style_step(task, options),
+    ),
     prepare_each_epoch=True,
     scales=(
       dict.fromkeys(new_layers, options.new_layer_scale)
@@ -145,17 +155,13 @@ def find_domains(
   *,
   task: Task,
   options: Options,
+  style_of: StyleStep,
 ) -> tuple[TrainState, Report]:
   """Clusters the style of all source images into the memory."""
   rows, count = sources.rows, task.num_domains
-  maps = [name for name in task.model.points if name.startswith("layer")]
-  layers = options.layers or tuple(maps[:2])
-  # Replicated like the state: every process gets the styles of the whole batch.
-  step = jax.jit(
-    partial(style_step, task=task, layers=layers),
-    out_shardings=state.step.sharding,
+  style = steps.map_rows(
+    partial(style_of, state), sources.batches(rows), len(rows)
   )
-  style = steps.map_rows(partial(step, state), sources.batches(rows), len(rows))
   labels = clustering.cluster(
     principal_components(style.astype(np.float64), options.components),
     np.arange(len(rows)),
@@ -164,7 +170,7 @@ def find_domains(
     seed=int(jax.random.randint(key, (), 0, 2**31 - 1)),
   )
   before = np.asarray(state.memory.domains)[rows]
-  labels = renumber(labels, before, count)
+  labels = clustering.renumber(labels, before, count)
   domains = np.full(task.num_rows, -1, np.int32)
   domains[rows] = labels
   sizes = np.bincount(labels, minlength=count)
@@ -174,6 +180,21 @@ def find_domains(
     metrics["kept_domains"] = float((labels == before).mean())
   latent = Latent(rows, np.eye(count)[labels])
   return state.replace(memory=memory), Report(metrics, latent)
+
+
+def jit_style_step(task: Task, options: Options) -> StyleStep:
+  """Jits `style_step` once for all epochs of a run."""
+
+  @cache
+  def jitted(sharding: jax.sharding.Sharding) -> StyleStep:
+    maps = [name for name in task.model.points if name.startswith("layer")]
+    layers = options.layers or tuple(maps[:2])
+    step = partial(style_step, task=task, layers=layers)
+    return jax.jit(step, out_shardings=sharding)
+
+  # Replicated like the state: every process gets the styles of the whole batch.
+  # Only the state knows on which devices.
+  return lambda state, batch: jitted(state.step.sharding)(state, batch)
 
 
 def style_step(
@@ -207,23 +228,6 @@ def principal_components(style: np.ndarray, count: int) -> np.ndarray:
   centred = style - style.mean(axis=0)
   _, directions = np.linalg.eigh(centred.T @ centred)
   return centred @ directions[:, ::-1][:, :count]
-
-
-def renumber(labels: np.ndarray, before: np.ndarray, count: int) -> np.ndarray:
-  """Numbers clusters [N] so that most images keep the one they had before.
-
-  Args:
-    labels: int [N], new clusters.
-    before: int [N], old clusters; -1 if there was none.
-    count: number of clusters M.
-  """
-  from scipy.optimize import linear_sum_assignment
-
-  common = np.zeros((count, count), np.int64)
-  known = before >= 0
-  np.add.at(common, (labels[known], before[known]), 1)
-  _, numbers = linear_sum_assignment(common, maximize=True)
-  return numbers[labels].astype(np.int32)
 
 
 def inverse_sizes(sizes: np.ndarray) -> np.ndarray:

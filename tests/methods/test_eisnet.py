@@ -1,5 +1,6 @@
 """EISNet: queue and triplets against plain loops, and the whole loss."""
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,8 @@ import toy
 
 from comen_jax.methods import eisnet, jigen
 from comen_jax.methods.options.label_free import EISNet
+from comen_jax.nn.backbone import Outputs
+from comen_jax.nn.batch_norm import BatchNorm
 
 KEY = jax.random.key(4)
 
@@ -91,9 +94,37 @@ def _embed(params, features):
   return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def test_the_loss_is_its_equation_and_the_teacher_follows():
-  options = EISNet(embedding=4, queue=12, decay=0.75)
-  task = toy.toy_task()
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_the_teacher_equals_its_closed_form(pretrained):
+  rng = np.random.default_rng(0)
+  networks = rng.normal(size=(6, 3)).astype(np.float32)
+  teacher = {"a": jnp.asarray(networks[0])}
+  for step, network in enumerate(networks):
+    teacher = eisnet.follow(
+      teacher, {"a": jnp.asarray(network)}, jnp.asarray(step),
+      decay=0.7, pretrained=pretrained,
+    )  # fmt: skip
+  # A network counts (1 - m) times what follows.
+  m = [0, *[0.7] * 5] if pretrained else [0, 1 / 2, 2 / 3, 0.7, 0.7, 0.7]
+  weights = np.array([(1 - m[i]) * np.prod(m[i + 1 :]) for i in range(6)])
+  assert weights.sum() == pytest.approx(1)
+  np.testing.assert_allclose(teacher["a"], weights @ networks, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_the_teacher_passes_no_gradient_to_the_network(pretrained):
+  total = lambda x: eisnet.follow(
+    x, x, jnp.asarray(2), decay=0.5, pretrained=pretrained
+  )
+  # Only what it was before counts: m is 1/2 in both cases.
+  assert jax.grad(total)(1.0) == 0.5
+
+
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_the_loss_is_its_equation_and_the_teacher_follows(pretrained):
+  options = EISNet(embedding=4, queue=12, decay=0.95)
+  m = 0.95 if pretrained else 0.9  # 1 - 1 / 10 in step 9.
+  task = toy.toy_task(pretrained=pretrained)
   method = eisnet.create(task, options)
   state, batch = toy.toy_state(method, task), toy.toy_batch()
   old = state.memory
@@ -107,7 +138,7 @@ def test_the_loss_is_its_equation_and_the_teacher_follows():
 
   for name in ("backbone", "embedding"):
     want = jax.tree.map(
-      lambda t, p: 0.75 * t + 0.25 * p, old.teacher[name], moved[name]
+      lambda t, p: m * t + (1 - m) * p, old.teacher[name], moved[name]
     )
     for leaf, value in memory.teacher[name].items():
       np.testing.assert_allclose(value, want[leaf], rtol=1e-5, atol=1e-7)
@@ -120,7 +151,7 @@ def test_the_loss_is_its_equation_and_the_teacher_follows():
 
   puzzle = jigen.make_puzzle(toy.SIZE, options)
   images, order = jigen.shuffle(
-    jax.random.split(KEY)[1], batch.image, puzzle, task.views
+    jax.random.split(KEY, 3)[1], batch.image, puzzle, task.views
   )
   features, logits = toy.numpy_toy(moved, images)
   head = moved["jigsaw"]
@@ -136,3 +167,76 @@ def test_the_loss_is_its_equation_and_the_teacher_follows():
   want += 0.7 * toy.numpy_cross_entropy(order_logits, order)
   want += (0.5 + 0.5 * 2 / 10) * total / count
   np.testing.assert_allclose(loss, want, rtol=1e-4)
+
+
+class Normed(nn.Module):
+  """One layer with a BatchNorm, and a head."""
+
+  @nn.compact
+  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
+    x = nn.Dense(toy.D, name="body")(images.reshape(len(images), -1))
+    x = BatchNorm(name="norm")(x, use_running_average=not train)
+    features = nn.relu(x)
+    return Outputs(features, nn.Dense(toy.K)(features), None, None)
+
+
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_only_the_network_gets_a_gradient_and_its_statistics_stay(pretrained):
+  options = EISNet(embedding=4, queue=12, order_weight=0.0, triplet_weight=5.0)
+  task = toy.toy_task(model=Normed(), pretrained=pretrained)
+  method = eisnet.create(task, options)
+  state, batch = toy.toy_state(method, task), toy.toy_batch()
+  # Statistics of no batch, and a teacher that is not the network.
+  state = state.replace(
+    step=jnp.asarray(3),
+    batch_stats=jax.tree.map(lambda x: x + 2, state.batch_stats),
+    memory=state.memory.replace(
+      teacher=jax.tree.map(lambda x: x - 0.3, state.memory.teacher)
+    ),
+  )
+
+  def loss(params, teacher):
+    memory = state.memory.replace(teacher=teacher)
+    at = state.replace(params=params, memory=memory)
+    return method.stages[0].loss(at, batch, KEY)
+
+  gradient = jax.jit(jax.grad(loss, (0, 1), has_aux=True))
+  (found, of_teacher), (stats, memory, _) = gradient(
+    state.params, state.memory.teacher
+  )
+
+  label, queued = np.asarray(batch.label), np.asarray(memory.labels)
+  pairs = np.triu(label[:, None] == label[None], 1)
+  others = (queued != label[:, None]) & (queued >= 0)
+  chosen = pairs[:, :, None] & others[:, None]
+
+  def run(params, images, train):
+    outputs, updated = task.model.apply(
+      {"params": params["backbone"], "batch_stats": state.batch_stats},
+      images, train=train, mutable=["batch_stats"],
+    )  # fmt: skip
+    embedding = params["embedding"]
+    x = outputs.features @ embedding["kernel"] + embedding["bias"][None]
+    unit = x / jnp.linalg.norm(x, axis=1, keepdims=True)
+    return outputs.logits, unit, updated["batch_stats"]
+
+  def by_hand(params):
+    puzzle = jigen.make_puzzle(toy.SIZE, options)
+    puzzle_key = jax.random.split(KEY, 3)[1]
+    images, _ = jigen.shuffle(puzzle_key, batch.image, puzzle, task.views)
+    logits, q, stats = run(params, images, True)
+    k = run(memory.teacher, batch.image, not pretrained)[1]
+    each = jax.nn.log_softmax(logits)[jnp.arange(toy.B), batch.label]
+    near = jnp.square(q[:, None] - k[None]).sum(axis=2)[:, :, None]
+    far = jnp.square(q[:, None] - memory.queue[None]).sum(axis=2)[:, None]
+    excess = near - far + 2.0  # [B, B, Q], anchor by positive by negative.
+    found = chosen & (excess > 0) & (excess < 2)
+    return -each.mean() + 2.5 * excess.mean(where=found), (stats, k)
+
+  gradient = jax.jit(jax.grad(by_hand, has_aux=True))
+  want, (of_network, k) = gradient(state.params)
+  close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+  close(memory.queue[: toy.B], k)
+  jax.tree.map(close, stats, of_network)
+  jax.tree.map(close, found, want)
+  assert not any(leaf.any() for leaf in jax.tree.leaves(of_teacher))

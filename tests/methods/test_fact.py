@@ -1,5 +1,6 @@
 """FACT against its equations in numpy, and its teacher's closed form."""
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,8 @@ import toy
 from comen_jax.data.spectrum import random_amplitude_mix
 from comen_jax.methods import fact
 from comen_jax.methods.options.label_free import Fact
+from comen_jax.nn.backbone import Outputs
+from comen_jax.nn.batch_norm import BatchNorm
 
 KEY = jax.random.key(2)
 
@@ -110,6 +113,53 @@ def test_no_gradient_flows_through_the_teacher():
   want = gradient(half)
   for name, value in found.items():
     np.testing.assert_allclose(value, want[name], rtol=1e-3, atol=1e-5)
+
+
+class Normed(nn.Module):
+  """One layer with a BatchNorm, and a head."""
+
+  @nn.compact
+  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
+    x = nn.Dense(toy.D, name="body")(images.reshape(len(images), -1))
+    x = BatchNorm(name="norm")(x, use_running_average=not train)
+    features = nn.relu(x)
+    return Outputs(features, nn.Dense(toy.K)(features), None, None)
+
+
+def test_the_teacher_normalises_with_the_batch_and_keeps_no_statistics():
+  task = toy.toy_task(model=Normed())
+  method = fact.create(task, Fact())
+  state, batch = toy.toy_state(method, task), toy.toy_batch()
+  # Statistics of no batch, and a teacher that is not the network.
+  teacher = jax.tree.map(lambda x: 3 * x + 0.2, state.memory["teacher"])
+  state = state.replace(
+    step=jnp.asarray(3),
+    memory={"teacher": teacher},
+    batch_stats=jax.tree.map(lambda x: x + 2, state.batch_stats),
+  )
+
+  @jax.jit
+  def run(state):
+    mix_key = jax.random.split(KEY, 3)[0]
+    pixels = task.views.pixels(batch.image)
+    mixed = task.views.normalise(random_amplitude_mix(mix_key, pixels, 1.0))
+    _, (stats, memory, metrics) = method.stages[0].loss(state, batch, KEY)
+    apply = lambda params: task.model.apply(
+      {"params": params, "batch_stats": state.batch_stats},
+      jnp.concatenate([batch.image, mixed]), train=True,
+      mutable=["batch_stats"],
+    )  # fmt: skip
+    of_network = apply(state.params["backbone"])
+    return stats, metrics, of_network, apply(memory["teacher"])
+
+  stats, metrics, (outputs, updated), (taught, others) = run(state)
+  close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+  jax.tree.map(close, stats, updated["batch_stats"])
+  mean, other = (s["norm"]["mean"] for s in (stats, others["batch_stats"]))
+  assert np.abs(mean - other).max() > 0.01
+  (z, z2), (t, t2) = np.split(outputs.logits, 2), np.split(taught.logits, 2)
+  want = _divergence(t, z2) + _divergence(t2, z)
+  np.testing.assert_allclose(metrics["loss_teacher"], want, rtol=1e-3)
 
 
 def test_the_divergence_grows_over_its_epochs_and_then_stays():

@@ -1,6 +1,7 @@
 """RandConv's loss against its equation in numpy."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
@@ -49,3 +50,33 @@ def test_the_loss_is_its_equation_over_three_draws_of_the_image(options):
   want += options.weight * _disagreement(logits)
   np.testing.assert_allclose(loss, want, rtol=1e-4)
   assert np.abs(draws[0] - draws[1]).max() > 0.1
+
+
+def test_the_gradient_flows_through_all_three_draws():
+  task, key = toy.toy_task(), jax.random.key(3)
+  method = randconv.create(task, RandConv())
+  state, batch = toy.toy_state(method, task), toy.toy_batch()
+  draws = [
+    random_convolution(k, batch.image, mix=True, keep=0.0)
+    for k in jax.random.split(key, 4)[1:]
+  ]
+
+  def by_hand(params):
+    kernel, head = params["backbone"]["kernel"], params["backbone"]["head"]
+    p = [
+      jax.nn.softmax(jax.nn.relu(x.reshape(toy.B, -1) @ kernel) @ head)
+      for x in draws
+    ]
+    mean = (p[0] + p[1] + p[2]) / 3
+    apart = sum((q * jnp.log(q / mean)).sum(axis=1).mean() for q in p) / 3
+    return 10 * apart - jnp.log(p[0][jnp.arange(toy.B), batch.label]).mean()
+
+  loss = lambda params: method.stages[0].loss(
+    state.replace(params=params), batch, key
+  )[0]
+  found = jax.jit(jax.grad(loss))(state.params)
+  want = jax.jit(jax.grad(by_hand))(state.params)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
+    found, want,
+  )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 import toy
+from jax.test_util import check_grads
 
 from comen_jax.methods import sagnet
 from comen_jax.methods.options.label_free import SagNet
@@ -59,6 +60,28 @@ def test_content_randomisation_keeps_the_style():
     np.testing.assert_allclose(got[i, ..., c], want, rtol=1e-4, atol=1e-5)
 
 
+def test_the_gradient_flows_through_the_mixed_styles():
+  randomise = lambda x: sagnet.randomise_style(KEY, x)
+  check_grads(
+    jax.jit(randomise), (_maps(),), 1, ["rev"], atol=0.03, rtol=0.03, eps=1e-2
+  )
+
+
+def test_no_gradient_flows_through_the_random_content():
+  x = jnp.asarray(_maps())
+  back = np.random.default_rng(1).normal(size=x.shape).astype(np.float32)
+  other = np.asarray(jax.random.permutation(KEY, 4))
+  _, _, content = sagnet.separate(x[other])
+
+  def by_hand(x):
+    mean, var, _ = sagnet.separate(x)
+    return (back * (content * jnp.sqrt(var + 1e-5) + mean)).sum()
+
+  total = lambda x: (back * sagnet.randomise_content(KEY, x)).sum()
+  got, want = jax.jit(lambda x: (jax.grad(total)(x), jax.grad(by_hand)(x)))(x)
+  np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 def test_an_image_alone_keeps_its_style_and_content():
   x = _maps()[:1]
   np.testing.assert_allclose(sagnet.randomise_style(KEY, x), x, atol=1e-5)
@@ -97,17 +120,65 @@ class Net(nn.Module):
 
 
 @jax.jit
-def _gradient(weight, style_scale):
-  """The gradient of one step, by parameter; compiled once."""
+def _step(weight, style_scale):
+  """Parameters, loss, gradient and statistics of a step; compiled once."""
   task = toy.toy_task(model=Net())
   options = SagNet(adversary_weight=weight, adversary_clip=0.01)
   method = sagnet.create(task, options)
   state = toy.toy_state(method, task)
   style = jax.tree.map(lambda x: style_scale * x, state.params["style"])
+  params = {**state.params, "style": style}
   loss = lambda params: method.stages[0].loss(
     state.replace(params=params), toy.toy_batch(), KEY
-  )[0]
-  return jax.grad(loss)({**state.params, "style": style})
+  )
+  (value, (stats, _, _)), gradient = jax.value_and_grad(loss, has_aux=True)(
+    params
+  )
+  return params, value, gradient, stats
+
+
+def _gradient(weight, style_scale):
+  return _step(weight, style_scale)[2]
+
+
+def _layer(params, number, x):
+  """A layer in training mode, and the statistics of the batch."""
+  conv, norm = (params[f"{name}{number}"] for name in ("conv", "norm"))
+  x = x @ np.asarray(conv["kernel"], np.float64) + conv["bias"]
+  mean, var = x.mean(axis=(0, 1, 2)), x.var(axis=(0, 1, 2))
+  x = (x - mean) / np.sqrt(var + 1e-5) * norm["scale"] + norm["bias"]
+  return np.maximum(x, 0), {"mean": 0.1 * mean, "var": 0.9 + 0.1 * var}
+
+
+def test_the_loss_is_its_equation_and_keeps_the_content_paths_statistics():
+  params, loss, _, found = jax.tree.map(np.asarray, _step(0.5, 3.0))
+  _, sr_key, cr_key, *drop_keys = jax.random.split(KEY, 5)
+  batch, stats, net = toy.toy_batch(), {}, params["backbone"]
+  x = np.asarray(batch.image, np.float64)
+  for i in (1, 2):
+    x, stats[f"norm{i}"] = _layer(net, i, x)
+  x = x.astype(np.float32)
+
+  def path(params, x, drop_key):
+    x, stats = _layer(params, 3, np.asarray(x, np.float64))
+    features = x.mean(axis=(1, 2))
+    kept = np.asarray(jax.random.bernoulli(drop_key, 0.5, features.shape))
+    head = params["head"]
+    return (2 * kept * features) @ head["kernel"] + head["bias"], stats
+
+  content, stats["norm3"] = path(
+    net, sagnet.randomise_style(sr_key, x), drop_keys[0]
+  )
+  style, others = path(
+    params["style"], sagnet.randomise_content(cr_key, x), drop_keys[1]
+  )
+  want = toy.numpy_cross_entropy(content, batch.label)
+  want += toy.numpy_cross_entropy(style, batch.label)
+  want += 0.5 * -np.log(toy.softmax(style) + 1e-5).mean()
+  np.testing.assert_allclose(loss, want, rtol=1e-4)
+  close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+  jax.tree.map(close, found, stats)
+  assert np.abs(others["mean"] - stats["norm3"]["mean"]).max() > 0.01
 
 
 def test_each_loss_trains_its_own_parameters():

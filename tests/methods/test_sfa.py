@@ -103,3 +103,26 @@ def test_sfa_a_remembers_the_features_without_noise():
   own = features[np.asarray(batch.label) == 2]
   np.testing.assert_allclose(window.features[2, :2], own, rtol=1e-4)
   assert window.count.tolist() == [4, 2, 2]
+
+
+def test_noise_of_sfa_a_carries_no_gradient():
+  task, batch = toy.toy_task(model=Tapped()), toy.toy_batch()
+  method = sfa.create_a(task, SfaA(strength=2.0, window=4))
+  state = toy.toy_state(method, task)
+  loss = lambda params: method.stages[0].loss(
+    state.replace(params=params), batch, KEY
+  )
+  found, (_, window, _) = jax.jit(jax.grad(loss, has_aux=True))(state.params)
+  noise = 2 * sfa.draw(jax.random.split(KEY)[1], window, batch.label)
+  assert jnp.abs(noise).max() > 0.1
+
+  def by_hand(params):
+    kernel, head = params["backbone"]["kernel"], params["backbone"]["head"]
+    x = jax.nn.relu(batch.image.reshape(toy.B, -1) @ kernel) + noise
+    return -jax.nn.log_softmax(x @ head)[jnp.arange(toy.B), batch.label].mean()
+
+  want = jax.jit(jax.grad(by_hand))(state.params)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+    found, want,
+  )  # fmt: skip

@@ -81,7 +81,8 @@ class Mmld(NamedTuple):
     components: number of principal components of the style.
     adversary_weight: largest weight of the reversed gradient; a tenth of it
       counts for a network that has no norms and starts at random.
-    adversary_clip: largest norm of the reversed gradient in a batch's features.
+    adversary_clip: largest norm of the reversed gradient in a batch's features,
+      before it is weighted.
     entropy_weight: largest weight of the entropy of class predictions.
     width: width of the hidden layers of the discriminator.
     dropout: probability that one of its hidden units is dropped.
@@ -177,7 +178,8 @@ class EISNet(NamedTuple):
     embedding: size of an embedding.
     queue: number of embeddings in the queue.
     negatives: largest number of negatives that a pair counts for.
-    decay: decay of the teacher's parameters.
+    decay: decay of the teacher's parameters; the largest one if the backbone is
+      not pretrained.
   """
 
   order_weight: Annotated[float, rules.NOT_NEGATIVE] = 0.7

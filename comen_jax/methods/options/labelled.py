@@ -64,7 +64,8 @@ class Dann(NamedTuple):
 
   Attributes:
     weight: weight of the domain loss.
-    adversary_clip: largest norm of the reversed gradient in a batch's features.
+    adversary_clip: largest norm of the reversed gradient in a batch's features,
+      before it is weighted.
     width: width of the hidden layers of the discriminator.
   """
 
