@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 from conftest import ROOT
+from every_method import make_experiment
 from golden_helpers import made_dataset
 from linear_net import LinearNet, made_batch, made_state
-from test_all_methods import make_experiment
 
 from comen_jax.methods import registry
 from comen_jax.methods.registry import Entry
