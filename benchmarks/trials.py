@@ -58,6 +58,11 @@ TRIALS = {
     "comen",
     (*_BEFORE, *_MEDIUM, "comen.straight_through=True"),
   ),
+  # Centred cosines above .5 are of one class; above 0, classes are related too.
+  "threshold_0": (
+    "comen",
+    (*_BEFORE, *_MEDIUM, "comen.affinity_threshold=0.0"),
+  ),
   "live": ("comen", (*_BEFORE, *_MEDIUM, "comen.style_from=live")),
   "shared_affine": (
     "comen",

@@ -26,6 +26,7 @@ PAIRS = (
   ("true_domains", "medium_before"),
   ("kmeans", "medium_before"),
   ("pixels", "medium_before"),
+  ("threshold_0", "medium_before"),
   ("live", "medium_before"),
   ("noise_1", "medium_before"),
   ("shared_affine", "medium_before"),

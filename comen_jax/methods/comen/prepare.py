@@ -163,11 +163,13 @@ def restart_branches(state: TrainState, empty: np.ndarray) -> TrainState:
     empty: bool [M], which domains are empty.
   """
 
-  def restart(keys, value: jax.Array) -> jax.Array:
+  def restart(keys, value: jax.Array) -> jax.Array | np.ndarray:
     name = getattr(keys[-1], "key", "")
     if name not in ("scale", "bias", "mean", "var") or value.ndim != 2:
       return value
-    return jnp.asarray(value).at[empty].set(value[~empty].mean(axis=0))
+    branches = np.array(value)
+    branches[empty] = branches[~empty].mean(axis=0)
+    return branches
 
   both = state.params["backbone"], state.batch_stats
   backbone, stats = jax.tree_util.tree_map_with_path(restart, both)
