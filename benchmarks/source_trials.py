@@ -32,14 +32,16 @@ _LEFT_OUT = ("art_painting", "sketch")
 _RATE = {"learning_rate": 0.004}
 
 # Name of the trial: method, settings. First the rate, by DeepAll alone; then,
-# with the rate that it chose, how many images the running statistics count for.
+# with the rate that it chose, whose style decides the domain, and how many
+# images the running statistics count for.
 TRIALS: dict[str, tuple[str, dict[str, Any]]] = {
   "deepall_rate_001": ("deepall", {"learning_rate": 0.001}),
   "deepall_rate_004": ("deepall", _RATE),
   "deepall_rate_010": ("deepall", {"learning_rate": 0.01}),
-  "comen_prior_0": ("comen", _RATE),
-  "comen_prior_8": ("comen", {**_RATE, "sdnorm.prior_mass": 8.0}),
-  "comen_prior_24": ("comen", {**_RATE, "sdnorm.prior_mass": 24.0}),
+  "comen_prior_0": ("comen", {**_RATE, "comen.style_view": "training"}),
+  "comen_picture": ("comen", _RATE),
+  "comen_picture_8": ("comen", {**_RATE, "sdnorm.prior_mass": 8.0}),
+  "comen_picture_24": ("comen", {**_RATE, "sdnorm.prior_mass": 24.0}),
 }
 
 

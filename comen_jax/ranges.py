@@ -111,6 +111,7 @@ RULES = {
   "comen.pretrain_views": whole(1, 1000),
   "comen.pretrain_noise": NOT_NEGATIVE,
   "comen.style_from": name("copy", "start", "pixels", "live"),
+  "comen.style_view": name("picture", "training"),
   "comen.test_temperature": POSITIVE,
   "comen.style_gradient": FLAG,
   "comen.freeze_style_layer": FLAG,

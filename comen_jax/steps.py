@@ -82,7 +82,7 @@ def train_step(
     views: how stored images become inputs of the network.
   """
   view_key, loss_key = jax.random.split(jax.random.fold_in(key, state.step))
-  batch = batch.replace(image=views.train(view_key, batch.image))
+  batch = training_view(batch, views, view_key)
   of_params = lambda params: loss(state.replace(params=params), batch, loss_key)
   (value, aux), grads = jax.value_and_grad(of_params, has_aux=True)(
     state.params
@@ -97,6 +97,11 @@ def train_step(
     step=state.step + 1,
   )
   return state, {"loss": value, **metrics}
+
+
+def training_view(batch: Batch, views: Views, key: jax.Array) -> Batch:
+  """The batch with the training view of its images; `stored` keeps them."""
+  return batch.replace(image=views.train(key, batch.image), stored=batch.image)
 
 
 def scaled(updates: Any, scales: Mapping[str, float]) -> Any:
@@ -241,7 +246,7 @@ def jit_diagnose_step(
 
   def step(state: TrainState, batch: Batch, key: jax.Array) -> Metrics:
     view_key, own_key = jax.random.split(jax.random.fold_in(key, state.step))
-    batch = batch.replace(image=views.train(view_key, batch.image))
+    batch = training_view(batch, views, view_key)
     return diagnose(state, batch, own_key)
 
   replicated, rows = shardings.replicated, shardings.rows

@@ -85,6 +85,7 @@ def get_config() -> ConfigDict:
   config.comen.pretrain_views = 2
   config.comen.pretrain_noise = 0.3
   config.comen.style_from = "copy"  # copy, start, pixels, live
+  config.comen.style_view = "picture"  # picture, training
   config.comen.test_temperature = 1.0
   config.comen.style_gradient = False
   config.comen.freeze_style_layer = False

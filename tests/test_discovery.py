@@ -95,14 +95,16 @@ class _FeatureStep:
     return SimpleNamespace(style=style.astype(np.float32))
 
 
-def _pretrain(step=None, portion=1.0, num_steps=60, seed=0, before=None):
+def _pretrain(
+  step=None, portion=1.0, num_steps=60, num_views=2, seed=0, before=None
+):
   return discovery.pretrain_predictor(
     None,
     _Sources(),
     step or _FeatureStep(),
     jax.random.key(seed),
     predictor=DomainPredictor(M, hidden=8),
-    how=discovery.Pretraining("kmeans", portion, num_steps),
+    how=discovery.Pretraining("kmeans", portion, num_steps, num_views),
     before=before,
   )
 
@@ -238,3 +240,10 @@ def test_clusters_are_numbered_like_the_domains_before():
     before = np.array(numbers)[TRUE]
     found = _pretrain(num_steps=1, before=before)
     np.testing.assert_array_equal(found.labels, before)
+
+
+def test_without_training_views_the_evaluation_view_teaches():
+  step = _FeatureStep()
+  found = _pretrain(step, num_views=0)
+  assert found.agreement > 0.95
+  assert not step.seen[True]

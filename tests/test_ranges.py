@@ -10,7 +10,7 @@ from comen_jax.data import registry
 from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
 from comen_jax.methods.comen.clustering import CLUSTERINGS
-from comen_jax.methods.comen.options import FORMS
+from comen_jax.methods.comen.options import FORMS, STYLE_VIEWS
 from comen_jax.nn.backbone import STYLE_FROM
 from comen_jax.nn.digits_cnn import DigitsCNN
 from comen_jax.nn.registry import BACKBONES
@@ -130,6 +130,7 @@ def test_help_lists_the_names_that_the_registries_know():
     "comen.prototype_form": FORMS,
     "comen.clustering": CLUSTERINGS,
     "comen.style_from": STYLE_FROM,
+    "comen.style_view": STYLE_VIEWS,
   }
   for key, names in known.items():
     listed = ranges.RULES[key].allowed.removeprefix("one of ").partition(";")[0]

@@ -15,19 +15,23 @@ from comen_jax.data.dataset import Dataset
 
 @flax.struct.dataclass
 class Batch:
-  """B images. Once the step has applied its view, `image` is normalised float.
+  """B images.
 
   Attributes:
-    image: uint8 [B, S, S, 3].
+    image: uint8 [B, S, S, 3]; once the step has applied its view, float32
+      [B, H, W, 3], normalised.
     label: int32 [B], classes.
     row: int32 [B], rows of the data set.
     mask: float32 [B], 0 for rows that only pad the batch, else 1.
+    stored: uint8 [B, S, S, 3], what `image` was before a training view was
+      applied; None if none was.
   """
 
   image: jax.Array
   label: jax.Array
   row: jax.Array
   mask: jax.Array
+  stored: jax.Array | None = None
 
 
 def train_batches(

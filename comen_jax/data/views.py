@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from comen_jax.data.augment import augment_images, resize
-from comen_jax.data.recipes import get_recipe
+from comen_jax.data.recipes import Recipe, get_recipe
 from comen_jax.errors import UserError
 
 # Mean and standard deviation of each channel, for pixels in [0, 1].
@@ -26,12 +26,14 @@ class Views(NamedTuple):
     evaluate: (images uint8 [B, S, S, 3]) -> normalised images.
     pixels: normalised images -> pixels in [0, 1]; undoes `normalise`.
     normalise: pixels in [0, 1] -> normalised images.
+    same: whether `train` does the same as `evaluate`.
   """
 
   train: Callable[[jax.Array, jax.Array], jax.Array]
   evaluate: Callable[[jax.Array], jax.Array]
   pixels: Callable[[jax.Array], jax.Array]
   normalise: Callable[[jax.Array], jax.Array]
+  same: bool
 
 
 def make_views(
@@ -69,4 +71,5 @@ def make_views(
   def to_pixels(images: jax.Array) -> jax.Array:
     return jnp.clip(images * std + mean, 0.0, 1.0)
 
-  return Views(train, evaluate, to_pixels, to_input)
+  same = recipe == Recipe()
+  return Views(train, evaluate, to_pixels, to_input, same)

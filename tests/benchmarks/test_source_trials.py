@@ -43,8 +43,8 @@ def test_the_table_averages_over_the_domains_that_were_left_out():
     "trial": trial,
     "log": [{"val_accuracy": 0.1}, {"val_accuracy": accuracy, "val_loss": 1.0}],
   }
-  runs = [run("comen_prior_8", 0.5), run("comen_prior_8", 0.7)]
+  runs = [run("comen_picture_8", 0.5), run("comen_picture_8", 0.7)]
   (row,) = source_trials.table(runs).rows
-  assert row["trial"] == "comen_prior_8" and row["runs"] == 2
+  assert row["trial"] == "comen_picture_8" and row["runs"] == 2
   assert row["val_accuracy"] == pytest.approx(0.6)
   assert "domain_agreement" not in row

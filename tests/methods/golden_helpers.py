@@ -33,15 +33,18 @@ def made_dataset() -> Dataset:
   )
 
 
-def made_experiment(method: str = "comen", **comen):
+def made_experiment(method: str = "comen", augment="none", **comen):
   """The experiment on one device; `comen` has its three stages.
 
   Args:
     method: name of the method.
+    augment: augmentation of the training view.
     **comen: settings of COMEN.
   """
   config = load_config("digits")
   config.method = method
+  with config.ignore_type():
+    config.augment = augment
   config.comen.prototype_form = "unit"  # The golden numbers are of this form.
   config.comen.update(comen)
   config.store_size = config.image_size = SIZE

@@ -271,3 +271,35 @@ def test_diagnosis_measures_gradients_and_geometry(experiment):
     np.mean(between), abs=1e-5
   )
   assert float(found["edge_share"]) == pytest.approx(np.mean(edges), abs=1e-6)
+
+
+def recoloured(style_view: str):
+  """COMEN with an augmentation that changes colours, and one batch of it."""
+  made = made_experiment(style_view=style_view, augment={"jitter": 0.4})
+  state = fixed_state(made)
+  raw = next(made.train_batches(0))
+  view = steps.training_view(raw, made.views, jax.random.key(5))
+  return made, state, raw, view
+
+
+def test_p_is_that_of_the_picture_not_of_its_training_view():
+  logits = {}
+  for style_view in ("picture", "training"):
+    made, state, raw, view = recoloured(style_view)
+    loss = made.method.stages[1].loss.keywords
+    outputs, _ = jax.jit(partial(loss["forward"], loss["model"]))(
+      state, view, made.key
+    )
+    logits[style_view] = np.asarray(outputs.domain_logits)
+  of = lambda images: steps.predict(loss["model"], state, images).domain_logits
+  picture = of(made.views.evaluate(raw.image))
+  np.testing.assert_allclose(logits["picture"], picture, atol=1e-5)
+  np.testing.assert_allclose(logits["training"], of(view.image), atol=1e-5)
+  assert np.abs(logits["picture"] - logits["training"]).max() > 0.01
+
+
+def test_without_augmentation_a_step_reads_no_second_picture(experiment):
+  """Both views are the same, so the plain forward pass is taken."""
+  assert experiment.views.same
+  loss = experiment.method.stages[1].loss.keywords
+  assert loss["forward"] is steps.forward

@@ -16,7 +16,7 @@ from comen_jax import prototypes, steps
 from comen_jax.errors import UserError
 from comen_jax.methods import deepall
 from comen_jax.methods.base import Forward, Method, Stage, Task, split_epochs
-from comen_jax.methods.comen import discovery, prepare
+from comen_jax.methods.comen import discovery, pictures, prepare
 from comen_jax.methods.comen.diagnosis import diagnose
 from comen_jax.methods.comen.losses import (
   Memory,
@@ -73,6 +73,11 @@ def create(
       f"comen.style_from={options.style_from}: only the first convolution can"
       " be copied; give style_at=stem, or comen.style_from=live"
     )
+  if task.views.same:  # The training view is the picture.
+    options = options._replace(style_view="training")
+  if options.style_view == "picture":
+    picture = lambda batch: task.views.evaluate(batch.stored)
+    forward = pictures.domains_of(picture, forward)
   graph = ProtoGR(
     task.num_classes,
     options.affinity_threshold,

@@ -25,6 +25,7 @@ from comen_jax.data.spectrum import random_amplitude_mix
 from comen_jax.errors import UserError
 from comen_jax.methods import comen, mixstyle
 from comen_jax.methods.base import Forward, Method, Setup, Task, check_layers
+from comen_jax.methods.comen.pictures import domains_of
 from comen_jax.methods.options import label_free
 from comen_jax.nn.backbone import Backbone, Outputs
 from comen_jax.train_state import TrainState
@@ -108,7 +109,7 @@ def mixing_styles(options: label_free.MixStyle) -> Forward:
 def changing_pictures(change: Change) -> Forward:
   """A forward pass on changed pictures, with the domains of the real ones."""
 
-  def forward(
+  def changed(
     model: Backbone,
     state: TrainState,
     batch: Batch,
@@ -116,19 +117,9 @@ def changing_pictures(change: Change) -> Forward:
     domain_probs: jax.Array | None = None,
   ) -> tuple[Outputs, Any]:
     drop_key, change_key = jax.random.split(key)
-    changed = batch.replace(image=change(change_key, batch.image))
-    if model.norm != "sdnorm":
-      return steps.forward(model, state, changed, drop_key)
-    # Only its style and F_d are used, so no layer after them is computed.
-    real, _ = steps.forward(model, state, batch, drop_key, domain_probs)
-    if domain_probs is None:
-      domain_probs = jax.nn.softmax(real.domain_logits)
-      if model.detach_probs:
-        domain_probs = jax.lax.stop_gradient(domain_probs)
-    outputs, stats = steps.forward(
-      model, state, changed, drop_key, domain_probs
+    images = change(change_key, batch.image)
+    return steps.forward(
+      model, state, batch.replace(image=images), drop_key, domain_probs
     )
-    real_style = {"style": real.style, "domain_logits": real.domain_logits}
-    return outputs.replace(**real_style), stats
 
-  return forward
+  return domains_of(lambda batch: batch.image, changed)

@@ -37,7 +37,8 @@ class Pretraining(NamedTuple):
     clustering: name of the clustering, one of `CLUSTERINGS`.
     portion: share of the source training images that is clustered.
     num_steps: number of Adam steps.
-    num_views: number of training views of each image to learn from.
+    num_views: number of training views of each image to learn from; 0: the
+      evaluation view.
     noise: deviation of the noise that is added to the standardised style.
     true_domains: use the true domains in place of clusters.
   """
@@ -137,17 +138,15 @@ def pretrain_predictor(
       labels = clustering.renumber(labels, before, predictor.num_domains)
 
   held_out, taught = np.split(portion, [round(_HELD_OUT * count)])
-  views = [
-    styles(state, sources, feature_step, rows[taught], key, True)
-    for key in jax.random.split(view_key, how.num_views)
-  ]
-  params = _fit(
-    predictor,
-    (np.concatenate(views) - mean) / std,
-    np.tile(labels[taught], how.num_views),
-    fit_key,
-    how,
-  )
+  examples, of_examples = style[taught], labels[taught]
+  if how.num_views:
+    views = [
+      styles(state, sources, feature_step, rows[taught], key, True)
+      for key in jax.random.split(view_key, how.num_views)
+    ]
+    examples = (np.concatenate(views) - mean) / std
+    of_examples = np.tile(of_examples, how.num_views)
+  params = _fit(predictor, examples, of_examples, fit_key, how)
   probs = probabilities(predictor.apply(_variables(params, style), style))
   right = probs.argmax(axis=1) == labels
   return Pretrained(

@@ -8,6 +8,7 @@ from comen_jax.methods.comen import clustering
 from comen_jax.nn.backbone import STYLE_FROM
 
 FORMS = ("raw", "unit", "centred")
+STYLE_VIEWS = ("picture", "training")
 
 
 class Options(NamedTuple):
@@ -37,13 +38,17 @@ class Options(NamedTuple):
     clustering: name of the clustering of style, see `clustering.CLUSTERINGS`.
     portion: share of the source training images that is clustered.
     pretrain_steps: number of steps that pretrain F_d.
-    pretrain_views: number of training views of each image that F_d learns from.
+    pretrain_views: number of training views of each image that F_d learns from,
+      if `style_view` is "training".
     pretrain_noise: deviation of the noise that is added to the standardised
       style while F_d is pretrained. It makes p soft between domains.
     style_from: what F_d reads the style of: "copy": a copy of the first
       convolution, kept from the moment of clustering; "start": a copy kept from
       the start of the run; "pixels": the image and its differences to the next
       row and column; "live": the layer itself, under which the domains drift.
+    style_view: whose style decides the domain of an image in training: that of
+      its "picture", as in evaluation, or that of the "training" view, whose
+      colours may be changed. Without augmentation both are the same.
     test_temperature: p is softmax(logits / this) in evaluation.
     style_gradient: let the losses of discover reach the backbone through the
       style. At the learning rate of digits this merges the domains.
@@ -72,6 +77,7 @@ class Options(NamedTuple):
   pretrain_views: int = 2
   pretrain_noise: float = 0.3
   style_from: str = "copy"
+  style_view: str = "picture"
   test_temperature: float = 1.0
   style_gradient: bool = False
   freeze_style_layer: bool = False
@@ -87,6 +93,7 @@ def check(options: Options, setup: Setup) -> None:
     "clustering": clustering.CLUSTERINGS,
     "prototype_form": FORMS,
     "style_from": STYLE_FROM,
+    "style_view": STYLE_VIEWS,
   }
   for name, known in choices.items():
     if getattr(options, name) not in known:

@@ -61,7 +61,9 @@ def prepare_discover(
       clustering=options.clustering,
       portion=options.portion,
       num_steps=options.pretrain_steps,
-      num_views=options.pretrain_views,
+      num_views=(
+        options.pretrain_views if options.style_view == "training" else 0
+      ),
       noise=options.pretrain_noise,
       true_domains=options.true_domains,
     ),
