@@ -59,6 +59,16 @@ def temporary_folder(tmp_path_factory):
   tempfile.tempdir = str(tmp_path_factory.mktemp("temporary"))
 
 
+@pytest.fixture(scope="module")
+def plain_convolutions():
+  """Winograd's functions take twice as long to compile."""
+  from comen_jax.nn import winograd
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(winograd, "suits", lambda *_: False)
+    yield
+
+
 @pytest.fixture
 def cache(monkeypatch, tmp_path) -> pathlib.Path:
   """Gives a test a cache of prepared data of its own."""

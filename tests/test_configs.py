@@ -15,6 +15,7 @@ from comen_jax.errors import UserError
 from comen_jax.experiment import build
 from comen_jax.nn.registry import BACKBONES
 
+pytestmark = pytest.mark.usefixtures("plain_convolutions")
 NAMES = sorted(p.stem for p in (ROOT / "configs").glob("*.py"))
 VARIANTS = [*NAMES, "pacs:quick"]
 PHOTOS = ("office_home", "pacs", "vlcs")

@@ -18,16 +18,9 @@ from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.data.sources import Sources
 from comen_jax.experiment import Experiment
 from comen_jax.methods.registry import METHODS
-from comen_jax.nn import winograd
 from comen_jax.run.checkpointing import Checkpoints
 
-
-@pytest.fixture(scope="module", autouse=True)
-def plain_convolutions():
-  """Winograd's functions take twice as long to compile."""
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(winograd, "suits", lambda *_: False)
-    yield
+pytestmark = pytest.mark.usefixtures("plain_convolutions")
 
 
 class Unit(NamedTuple):

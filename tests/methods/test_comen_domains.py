@@ -15,6 +15,8 @@ from comen_jax.nn.backbone import STYLE_COPY
 from comen_jax.nn.protogr import ProtoGR, affinity
 from comen_jax.train_state import forget_momentum, paths_above
 
+pytestmark = pytest.mark.usefixtures("plain_convolutions")
+
 
 @pytest.fixture(scope="module")
 def experiment():
@@ -73,7 +75,7 @@ def test_warmup_teaches_each_branch_as_fast_as_batch_norm(experiment, batch):
     state = experiment.init()
     loss = experiment.method.stages[0].loss
     value = lambda p: loss(state.replace(params=p), batch, experiment.key)[0]
-    return jax.grad(value)(state.params)["backbone"]
+    return jax.jit(jax.grad(value))(state.params)["backbone"]
 
   ours, theirs = gradients(experiment), gradients(made_experiment("deepall_bn"))
   for name in ("norm1", "norm4"):
@@ -168,12 +170,13 @@ def test_with_true_domains_sdnorm_does_not_read_the_predictor(
   model = experiment.method.stages[2].loss.keywords["model"]
   graph = ProtoGR(4)
 
-  def loss_cls(state, **options):
+  @partial(jax.jit, static_argnames="true_domains")
+  def loss_cls(state, true_domains=False):
     _, (_, _, metrics) = losses.encode_loss(
       state, batch, experiment.key, model=model, graph=graph,
-      options=Options(**options),
+      options=Options(true_domains=true_domains),
     )  # fmt: skip
-    return float(metrics["loss_cls"])
+    return metrics["loss_cls"]
 
   assert loss_cls(state, true_domains=True) == loss_cls(
     other, true_domains=True

@@ -17,18 +17,11 @@ from comen_jax.data.batches import Batch
 from comen_jax.data.views import make_views
 from comen_jax.methods.base import Task
 from comen_jax.methods.registry import METHODS, create
-from comen_jax.nn import winograd
 from comen_jax.nn.registry import BACKBONES, shapes
 from comen_jax.nn.registry import build as build_backbone
 from comen_jax.train_state import TrainState
 
-
-@pytest.fixture(scope="module", autouse=True)
-def plain_convolutions():
-  """Winograd's functions take twice as long to compile."""
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(winograd, "suits", lambda *_: False)
-    yield
+pytestmark = pytest.mark.usefixtures("plain_convolutions")
 
 
 @functools.cache
