@@ -22,7 +22,6 @@ from benchmarks.alternate import say
 from benchmarks.made import load_config
 from benchmarks.tables import Table, render
 from comen_jax import process
-from comen_jax.data import registry
 from comen_jax.errors import Parser, command_line
 from comen_jax.experiment import Experiment, build
 from comen_jax.files import read_jsonl
@@ -54,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
       if (name, left_out) in {(r["trial"], r["left_out"]) for r in _read(args)}:
         continue
       config = make_config(name, left_out, args.data_dir, args.weights)
-      log = train(build(config, _dataset(config)))
+      log = train(build(config))
       record = {
         "trial": name,
         "left_out": left_out,
@@ -122,10 +121,6 @@ def table(records: list[dict[str, Any]]) -> Table:
         row[key] = statistics.fmean(values)
     rows.append(row)
   return Table("last epoch, averages over the domains left out", rows)
-
-
-def _dataset(config: ConfigDict):
-  return registry.load(config.dataset, config.data_dir, config.store_size)
 
 
 def _read(args) -> list[dict[str, Any]]:

@@ -11,17 +11,14 @@ from test_main import measured, read_log
 from comen_jax import sharding, stopping, train
 from comen_jax.errors import Stopped
 from comen_jax.experiment import build
-from comen_jax.nn import winograd
 
 
 @pytest.fixture
-def config(monkeypatch):
+def config(monkeypatch, plain_convolutions):
   """MMLD in two epochs of two steps, on one device."""
   one = sharding.make(jax.devices()[:1])
   made = partial(build, dataset=made_dataset(), shardings=one)
   monkeypatch.setattr(train, "build", made)
-  # Winograd's functions take twice as long to compile.
-  monkeypatch.setattr(winograd, "suits", lambda *_: False)
   config = load_config("digits")
   config.method, config.epochs, config.stage_shares = "mmld", 2, (0, 0.5, 0.5)
   # So many that the clusters depend on the network and on the key.

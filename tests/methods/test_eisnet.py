@@ -1,6 +1,5 @@
 """EISNet: queue and triplets against plain loops, and the whole loss."""
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +8,6 @@ import toy
 
 from comen_jax.methods import eisnet, jigen
 from comen_jax.methods.options.label_free import EISNet
-from comen_jax.nn.backbone import Outputs
-from comen_jax.nn.batch_norm import BatchNorm
 
 KEY = jax.random.key(4)
 
@@ -169,21 +166,10 @@ def test_the_loss_is_its_equation_and_the_teacher_follows(pretrained):
   np.testing.assert_allclose(loss, want, rtol=1e-4)
 
 
-class Normed(nn.Module):
-  """One layer with a BatchNorm, and a head."""
-
-  @nn.compact
-  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
-    x = nn.Dense(toy.D, name="body")(images.reshape(len(images), -1))
-    x = BatchNorm(name="norm")(x, use_running_average=not train)
-    features = nn.relu(x)
-    return Outputs(features, nn.Dense(toy.K)(features), None, None)
-
-
 @pytest.mark.parametrize("pretrained", [True, False])
 def test_only_the_network_gets_a_gradient_and_its_statistics_stay(pretrained):
   options = EISNet(embedding=4, queue=12, order_weight=0.0, triplet_weight=5.0)
-  task = toy.toy_task(model=Normed(), pretrained=pretrained)
+  task = toy.toy_task(model=toy.Normed(), pretrained=pretrained)
   method = eisnet.create(task, options)
   state, batch = toy.toy_state(method, task), toy.toy_batch()
   # Statistics of no batch, and a teacher that is not the network.

@@ -1,6 +1,5 @@
 """FACT against its equations in numpy, and its teacher's closed form."""
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +9,6 @@ import toy
 from comen_jax.data.spectrum import random_amplitude_mix
 from comen_jax.methods import fact
 from comen_jax.methods.options.label_free import Fact
-from comen_jax.nn.backbone import Outputs
-from comen_jax.nn.batch_norm import BatchNorm
 
 KEY = jax.random.key(2)
 
@@ -115,19 +112,8 @@ def test_no_gradient_flows_through_the_teacher():
     np.testing.assert_allclose(value, want[name], rtol=1e-3, atol=1e-5)
 
 
-class Normed(nn.Module):
-  """One layer with a BatchNorm, and a head."""
-
-  @nn.compact
-  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
-    x = nn.Dense(toy.D, name="body")(images.reshape(len(images), -1))
-    x = BatchNorm(name="norm")(x, use_running_average=not train)
-    features = nn.relu(x)
-    return Outputs(features, nn.Dense(toy.K)(features), None, None)
-
-
 def test_the_teacher_normalises_with_the_batch_and_keeps_no_statistics():
-  task = toy.toy_task(model=Normed())
+  task = toy.toy_task(model=toy.Normed())
   method = fact.create(task, Fact())
   state, batch = toy.toy_state(method, task), toy.toy_batch()
   # Statistics of no batch, and a teacher that is not the network.

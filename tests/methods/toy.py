@@ -10,6 +10,7 @@ from comen_jax.data.batches import Batch
 from comen_jax.data.views import make_views
 from comen_jax.methods.base import Method, Task
 from comen_jax.nn.backbone import Outputs
+from comen_jax.nn.batch_norm import BatchNorm
 from comen_jax.train_state import TrainState
 
 B, K, D, SIZE = 8, 3, 5, 12
@@ -28,6 +29,17 @@ class Toy(nn.Module):
     features = nn.relu(flat @ self.param("kernel", normal, (flat.shape[1], D)))
     logits = features @ self.param("head", normal, (D, K))
     return Outputs(features, logits, None, None)
+
+
+class Normed(nn.Module):
+  """One layer with a BatchNorm, and a head."""
+
+  @nn.compact
+  def __call__(self, images, train, domain_probs=None, *, tap=None, enter=""):
+    x = nn.Dense(D, name="body")(images.reshape(len(images), -1))
+    x = BatchNorm(name="norm")(x, use_running_average=not train)
+    features = nn.relu(x)
+    return Outputs(features, nn.Dense(K)(features), None, None)
 
 
 def toy_task(**changes) -> Task:
