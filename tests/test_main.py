@@ -14,6 +14,8 @@ import commands
 import pytest
 from conftest import ROOT
 
+from comen_jax.errors import Stopped
+
 MODULE = "comen_jax.main"
 CONFIG = f"--config={ROOT / 'configs' / 'digits.py'}"
 MOMENTS = (
@@ -58,6 +60,17 @@ def tiny(data_dir, workdir, epochs):
 def read_log(workdir):
   lines = (workdir / "metrics.jsonl").read_text().splitlines()
   return [{**json.loads(line), "seconds": 0} for line in lines]
+
+
+def stops_at(number: int):
+  """A `stopping.check` that stops the run at its call of this number."""
+  left = iter(range(number - 1))
+
+  def check():
+    if next(left, None) is None:
+      raise Stopped
+
+  return check
 
 
 def measured(workdir):

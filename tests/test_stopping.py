@@ -8,7 +8,7 @@ import time
 import commands
 import pytest
 from conftest import make_tiny_config
-from test_main import CONFIG, measured, read_log
+from test_main import CONFIG, measured, read_log, stops_at
 
 from comen_jax import stopping, train
 from comen_jax.errors import STOPPED, Stopped
@@ -96,14 +96,8 @@ def test_stopped_between_batches_it_ends_with_the_same_result(
   train.train_and_evaluate(config, str(never))
   found = []
   for number in checks:
-    left = iter(range(number - 1))
-
-    def check(left=left):
-      if next(left, None) is None:
-        raise Stopped
-
     with monkeypatch.context() as patch, pytest.raises(Stopped) as caught:
-      patch.setattr(stopping, "check", check)
+      patch.setattr(stopping, "check", stops_at(number))
       train.train_and_evaluate(config, str(often))
     step = int(caught.value.after.removeprefix(" after step "))
     found.append((len(read_log(often)), step))

@@ -6,7 +6,7 @@ import jax
 import pytest
 from conftest import load_config
 from golden_helpers import SIZE, made_dataset
-from test_main import measured, read_log
+from test_main import measured, read_log, stops_at
 
 from comen_jax import sharding, stopping, train
 from comen_jax.errors import Stopped
@@ -43,14 +43,8 @@ def test_mmld_stopped_in_a_prepare_and_in_an_epoch_ends_with_the_same_result(
   train.train_and_evaluate(config, str(never))
   found = []
   for number in (4 + 4 + 2, 4 + 2):
-    left = iter(range(number - 1))
-
-    def check(left=left):
-      if next(left, None) is None:
-        raise Stopped
-
     with monkeypatch.context() as patch, pytest.raises(Stopped) as caught:
-      patch.setattr(stopping, "check", check)
+      patch.setattr(stopping, "check", stops_at(number))
       train.train_and_evaluate(config, str(often))
     found.append((len(read_log(often)), caught.value.after))
   assert found == [(2, " after step 2"), (3, " after step 3")]
