@@ -10,9 +10,12 @@ import termios
 from conftest import ROOT
 
 WIDTH = 60
-# Takes steps until Ctrl-C, as a run does, but trains nothing.
+# Takes steps until Ctrl-C, as a run does, but trains nothing. It ends by itself
+# after a minute. A shell that starts tests in the background has them ignore
+# Ctrl-C, and their processes would, too.
 CODE = """
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.open(os.ttyname(0), os.O_RDWR)  # It now gets the signals of this terminal.
 from comen_jax.errors import command_line
 from comen_jax.methods.base import Stage
@@ -22,7 +25,7 @@ with command_line("stopped; the same command resumes the run"):
   with progress.Progress(units, steps_per_epoch=1000, every=1) as shown:
     shown.begin(units[0])
     history = []
-    while True:
+    for _ in range(6000):
       history.append({"loss": 1.0})
       shown.step(units[0], history)
       time.sleep(0.01)
