@@ -14,7 +14,11 @@ _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # From malloc.h.
 
 
 def keep_memory() -> bool:
-  """Call it before jax starts; returns whether the C library is glibc."""
+  """Call it before jax starts; returns whether the C library is glibc.
+
+  Call it before the process starts threads, too: memory of a thread that is
+  older is an arena of its own, which later threads share.
+  """
   if not sys.platform.startswith("linux"):
     return False
   library = ctypes.CDLL(None)

@@ -34,17 +34,11 @@ def main() -> None:
   if first["cores"]:
     # Before jax starts: its threads are as many as the cores it finds.
     os.sched_setaffinity(0, first["cores"])
-  waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-  threading.Thread(
-    target=_receive, args=(requests, waiting), daemon=True
-  ).start()
-  _serve(first, waiting, events)
+  _serve(first, requests, events)
 
 
-def _serve(
-  request: dict[str, Any], waiting: queue.SimpleQueue, events: TextIO
-) -> None:
-  """Trains the run of `request`, then those that wait."""
+def _serve(request: dict[str, Any], requests: TextIO, events: TextIO) -> None:
+  """Trains the run of `request`, then those that come in."""
   # Imported here: only now the cores are set.
   from absl import logging
 
@@ -57,7 +51,11 @@ def _serve(
     print(json.dumps(event), file=events, flush=True)
 
   logging.set_verbosity(request["verbosity"])
-  process.start()
+  process.start()  # Before the first thread: allocator.py says why.
+  waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+  threading.Thread(
+    target=_receive, args=(requests, waiting), daemon=True
+  ).start()
   console.listen(lambda *news: send(news=news))
   while True:
     config = config_json.decode(request["config"])
