@@ -45,6 +45,8 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
     own_shares = shares.make(wanted.jobs)
     # The devices belong to the workers; this process only keeps the books.
     jax.config.update("jax_platforms", "cpu")
+  elif not wanted.dry_run:
+    process.start()  # Before data are read, which starts threads.
   folder = pathlib.Path(wanted.workdir).absolute()
   # All that can be checked without data comes before they are read.
   grid.check(config, wanted.seeds, wanted.methods, wanted.num_domains)
@@ -79,7 +81,6 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
   if own_shares:
     jobs.train(tally, own_shares)
   else:
-    process.start()
     one_by_one.train(tally)
   if tally.summary():
     sys.exit(1)
