@@ -16,8 +16,8 @@ _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # From malloc.h.
 def keep_memory() -> bool:
   """Call it before jax starts; returns whether the C library is glibc.
 
-  Call it before the process starts threads, too: memory of a thread that is
-  older is an arena of its own, which later threads share.
+  Call it before the process starts threads, too. A thread that starts earlier
+  has an arena of its own, and glibc gives this arena to later threads as well.
   """
   if not sys.platform.startswith("linux"):
     return False

@@ -22,9 +22,10 @@ worker.main()
 
 
 def test_memory_is_kept_before_the_first_thread_starts(tmp_path):
-  """glibc would give an older thread memory of its own, for later ones, too.
+  """A thread that starts earlier has an arena of its own.
 
-  Half of the time of a step was then spent on page faults.
+  glibc gives this arena to later threads, too. A third of the time of a step
+  was then spent on page faults.
   """
   place = tmp_path / "threads"
   request = {"folder": str(tmp_path / "run"), "cores": [], "verbosity": 0}
