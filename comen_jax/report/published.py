@@ -120,10 +120,22 @@ OTHERS: dict[tuple[str, str], tuple[Published, ...]] = {
     _domainbed(84.9),
   ),
 }
+NORM_NOTE = (
+  "Our rows with BatchNorm stand beside values published with the norm that the"
+  " method comes with."
+)
 UNVERIFIED_NOTE = (
   "Values marked as not verified are from memory: nobody here has seen their"
   " source."
 )
+
+
+def method_of(row: str) -> str:
+  """Returns the row whose published values a row of ours stands beside.
+
+  It is the row itself, or the same method without the BatchNorm of ours.
+  """
+  return row.removesuffix("_bn")
 
 
 def in_paper(dataset: str, rows: list[str]) -> list[paper.PaperRow]:
@@ -132,7 +144,8 @@ def in_paper(dataset: str, rows: list[str]) -> list[paper.PaperRow]:
   A method that the paper has in both groups is returned once.
   """
   table = paper.TABLES[dataset]
-  wanted = {IN_PAPER[row] for row in rows if row in IN_PAPER}
+  methods = {method_of(row) for row in rows}
+  wanted = {IN_PAPER[m] for m in methods if m in IN_PAPER}
   wanted |= {paper.DEEPALL, paper.COMEN}
   found = {r.method: r for r in (*table.supervised, *table.unsupervised)}
   # DeepAll first, COMEN last, as the paper has them.
@@ -141,7 +154,6 @@ def in_paper(dataset: str, rows: list[str]) -> list[paper.PaperRow]:
 
 
 def others(dataset: str, rows: list[str]) -> list[tuple[str, Published]]:
-  """Returns (our row, value) of all that others published of `rows`."""
-  return [
-    (row, value) for row in rows for value in OTHERS.get((dataset, row), ())
-  ]
+  """Returns (method, value) of all that others published of `rows`."""
+  methods = dict.fromkeys(method_of(row) for row in rows)
+  return [(m, value) for m in methods for value in OTHERS.get((dataset, m), ())]

@@ -67,6 +67,18 @@ def test_values_from_elsewhere_are_numbered_and_their_source_is_told():
   assert published.UNVERIFIED_NOTE not in table.notes
 
 
+def test_a_row_with_batch_norm_stands_beside_what_its_method_published():
+  records = grid("jigen_bn", ALL) + grid("fact", ALL) + grid("fact_bn", ALL)
+  table = make(accuracy.main, records)
+  names = [line[0] for line in texts(table)]
+  start = names.index("Paper (Chen et al., CVPR 2022, Table 2)")
+  assert names[start + 1 :] == [
+    "DeepAll", "JiGen", "COMEN", "Published elsewhere",
+    "FACT [1], not verified",
+  ]  # fmt: skip
+  assert published.NORM_NOTE in table.notes
+
+
 def test_what_nobody_has_verified_is_marked():
   table = make(accuracy.main, grid("fact", ALL))
   (line,) = [t for t in texts(table) if t[0].startswith("FACT [")]

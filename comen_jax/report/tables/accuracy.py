@@ -59,6 +59,8 @@ def main(comparison: Comparison) -> Table:
       *elsewhere,
     ]
     notes += misprint_notes(dataset, printed) + sources
+    if any(published.method_of(row) != row for row in ours):
+      notes.append(published.NORM_NOTE)
     notes += _likeness(comparison)
   return Table(
     f"Target accuracy (%) on {title}: mean ± standard deviation over seeds,"
