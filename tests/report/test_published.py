@@ -77,6 +77,8 @@ def test_a_row_with_batch_norm_stands_beside_what_its_method_published():
     "FACT [1], not verified",
   ]  # fmt: skip
   assert published.NORM_NOTE in table.notes
+  both = grid("fact", ALL) + grid("fact_bn", ALL)
+  assert published.NORM_NOTE not in make(accuracy.main, both).notes
 
 
 def test_what_nobody_has_verified_is_marked():

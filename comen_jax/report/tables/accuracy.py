@@ -59,7 +59,7 @@ def main(comparison: Comparison) -> Table:
       *elsewhere,
     ]
     notes += misprint_notes(dataset, printed) + sources
-    if any(published.method_of(row) != row for row in ours):
+    if any(published.method_of(row) not in ours for row in ours):
       notes.append(published.NORM_NOTE)
     notes += _likeness(comparison)
   return Table(
