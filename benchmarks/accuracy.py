@@ -58,6 +58,13 @@ TABLES = {
   "pacs": Sweep(
     "pacs", "pacs:quick", ("--methods=deepall,comen", "--seeds=0,1")
   ),
+  # A folder of its own: its runs have the same names.
+  "pacs_15": Sweep(
+    "pacs_15",
+    "pacs:quick",
+    ("--methods=deepall,comen", "--seeds=0,1"),
+    ("epochs=15",),
+  ),
   "more_seeds": Sweep(
     "digits_dg", "digits", (_ALL_SEEDS, "--seeds=3,4"), _DIGITS
   ),
@@ -92,7 +99,7 @@ def flags(name: str, data_dir: str, weights: str, jobs: int) -> list[str]:
   settings = list(sweep.settings)
   if sweep.needs_data:
     settings.append(f"data_dir={data_dir}")
-  if file == "pacs":
+  if _is_pacs(name):
     settings.append(f"pretrained={weights}")
   return [
     "--config",
@@ -106,7 +113,7 @@ def flags(name: str, data_dir: str, weights: str, jobs: int) -> list[str]:
 def main(argv: list[str] | None = None) -> None:
   """Does the sweeps that are asked for, one after the other."""
   args = _parse(argv)
-  if "pacs" in args.only and not args.weights:
+  if any(_is_pacs(n) for n in args.only) and not args.weights:
     raise UserError(
       "--weights is missing: give the file of ResNet-18, or --only"
     )
@@ -117,6 +124,10 @@ def main(argv: list[str] | None = None) -> None:
     folder = TABLES[name].folder
     words = flags(name, args.data_dir, args.weights, args.jobs)
     records.sweep(words, args.work / folder, args.out / folder)
+
+
+def _is_pacs(name: str) -> bool:
+  return TABLES[name].config.startswith("pacs")
 
 
 def _parse(argv: list[str] | None):

@@ -39,5 +39,15 @@ def test_sweeps_are_done_in_order(monkeypatch, tmp_path, capsys):
   assert done == [("digits_dg", "digits_dg")] * 2
   with pytest.raises(UserError, match="--weights"):
     accuracy.main(["--data_dir=D"])
+  with pytest.raises(UserError, match="--weights"):
+    accuracy.main(["--data_dir=D", "--only", "pacs_15"])
   with pytest.raises(UserError, match="--data_dir"):
     accuracy.main(["--only", "mini_rivals", "digits"])
+
+
+def test_sweeps_that_share_a_folder_have_runs_of_different_names():
+  # A run is named by its data, target, method, M and seed, not its settings.
+  settings = {}
+  for sweep in accuracy.TABLES.values():
+    same = (sweep.config, sweep.settings)
+    assert settings.setdefault(sweep.folder, same) == same
