@@ -56,9 +56,10 @@ def assert_close(one, other):
 
 
 def test_two_processes_train_what_one_does(tiny_digits_dg, tmp_path):
+  """Discover and encode; slow tests below have warm-up too."""
   one, two = tmp_path / "one", tmp_path / "two"
-  alone(tiny_digits_dg, one)
-  both = commands.together(MODULE, *arguments(tiny_digits_dg, two))
+  alone(tiny_digits_dg, one, epochs=2)
+  both = commands.together(MODULE, *arguments(tiny_digits_dg, two, epochs=2))
   (code, out, err), (other_code, other_out, other_err) = ends(both)
   assert (code, other_code) == (0, 0), err + other_err
   assert "2 x cpu (cpu), 2 process(es)" in out
