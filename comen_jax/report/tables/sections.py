@@ -5,7 +5,7 @@ import pathlib
 from comen_jax.report import paper
 from comen_jax.report.document import Section
 from comen_jax.report.grouping import Comparison
-from comen_jax.report.tables import accuracy, comen, differences
+from comen_jax.report.tables import accuracy, comen, differences, stability
 from comen_jax.report.tables.origin import origin
 from comen_jax.report.tables.runs import listed
 
@@ -35,6 +35,7 @@ def _section(
     comen.numbers_of_domains(comparison),
     accuracy.selection(comparison),
     comen.latent(comparison),
+    stability.table(comparison),
     accuracy.of_paper(dataset, targets) if printed else None,
     listed(comparison, out),
     origin(comparison),
