@@ -5,6 +5,7 @@ with pseudo domain labels". How this is done is our choice (docs/choices.md).
 """
 
 import itertools
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -146,7 +147,15 @@ def pretrain_predictor(
     ]
     examples = (np.concatenate(views) - mean) / std
     of_examples = np.tile(of_examples, how.num_views)
-  params = _fit(predictor, examples, of_examples, fit_key, how)
+  fitted = _fit(
+    jnp.asarray(examples, jnp.float32),
+    jnp.asarray(of_examples),
+    fit_key,
+    predictor=predictor,
+    noise=how.noise,
+    num_steps=how.num_steps,
+  )
+  params = agreement.same(jax.device_get(fitted))
   probs = probabilities(predictor.apply(_variables(params, style), style))
   right = probs.argmax(axis=1) == labels
   return Pretrained(
@@ -230,42 +239,40 @@ def _variables(params: Any, style: np.ndarray) -> dict[str, Any]:
   }
 
 
+@partial(jax.jit, static_argnames=("predictor", "noise", "num_steps"))
 def _fit(
-  predictor: DomainPredictor,
-  style: np.ndarray,
-  labels: np.ndarray,
+  style: jax.Array,
+  labels: jax.Array,
   key: jax.Array,
-  how: Pretraining,
+  *,
+  predictor: DomainPredictor,
+  noise: float,
+  num_steps: int,
 ) -> Any:
   """Trains F_d with Adam on cross-entropy, in seeded batches -> params.
 
   Noise that is new in each step makes F_d unsure where two domains meet. On the
-  same styles again and again it would become sure of everything.
+  same styles again and again it would become sure of everything. The styles are
+  arguments, not constants, so that runs share the compiled function.
   """
   init_key, batch_key = jax.random.split(key)
-  style = jnp.asarray(style, jnp.float32)
-  labels = jnp.asarray(labels)
-  params = jax.jit(predictor.init)(init_key, style[:1])["params"]
+  params = predictor.init(init_key, style[:1])["params"]
   tx = optax.adam(3e-3)
 
-  def loss(params, rows, noise):
-    logits = predictor.apply(_variables(params, style), style[rows] + noise)
+  def loss(params, rows, moved_by):
+    logits = predictor.apply(_variables(params, style), style[rows] + moved_by)
     return cross_entropy(logits, labels[rows]).mean()
 
   def step(carry, key):
     params, opt_state = carry
     row_key, noise_key = jax.random.split(key)
     rows = jax.random.randint(row_key, (_BATCH,), 0, len(style))
-    noise = jax.random.normal(noise_key, (_BATCH, style.shape[1]))
-    grads = jax.grad(loss)(params, rows, how.noise * noise)
+    moved_by = jax.random.normal(noise_key, (_BATCH, style.shape[1]))
+    grads = jax.grad(loss)(params, rows, noise * moved_by)
     # Optax raises a float to the power of its int32 step count.
     with jax.numpy_dtype_promotion("standard"):
       updates, opt_state = tx.update(grads, opt_state, params)
     return (optax.apply_updates(params, updates), opt_state), None
 
-  @jax.jit
-  def run(params):
-    keys = jax.random.split(batch_key, how.num_steps)
-    return jax.lax.scan(step, (params, tx.init(params)), keys)[0][0]
-
-  return agreement.same(jax.device_get(run(params)))
+  keys = jax.random.split(batch_key, num_steps)
+  return jax.lax.scan(step, (params, tx.init(params)), keys)[0][0]
