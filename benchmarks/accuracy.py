@@ -47,6 +47,12 @@ _ABLATION = (
 )
 # FACT's pictures without its teacher; with COMEN they are comen_fact.
 _AMPLITUDE = "deepall_bn_amplitude"
+# Of label_free_bn, what the sweep `digits` has not got. Its runs are older than
+# some keys of the config, so that a sweep with them in it would refuse them.
+_RIVALS = (
+  "comen_mixstyle,comen_randconv,comen_fact,mixstyle_bn,mmld_bn,rsc_bn,"
+  "sfa_s_bn,sfa_a_bn,fact_bn,sagnet,selfreg_bn,jigen_bn,randconv_bn,eisnet_bn"
+)
 
 TABLES = {
   "digits": Sweep(
@@ -86,7 +92,7 @@ TABLES = {
   "rivals": Sweep(
     "digits_dg",
     "digits",
-    (f"--methods=label_free_bn,{_AMPLITUDE}", "--seeds=0"),
+    (f"--methods={_RIVALS},{_AMPLITUDE}", "--seeds=0"),
     _DIGITS,
   ),
 }

@@ -51,3 +51,18 @@ def test_sweeps_that_share_a_folder_have_runs_of_different_names():
   for sweep in accuracy.TABLES.values():
     same = (sweep.config, sweep.settings)
     assert settings.setdefault(sweep.folder, same) == same
+
+
+def test_the_rivals_on_digits_dg_are_all_but_what_another_sweep_has():
+  config = load_config("digits")
+  rows = {
+    name: set(grid.row_names(_methods(name), config))
+    for name in ("digits", "mini_rivals", "rivals")
+  }
+  assert rows["rivals"] == rows["mini_rivals"] - rows["digits"]
+  assert rows["mini_rivals"] - rows["rivals"] == {"deepall_bn", "comen"}
+
+
+def _methods(name: str) -> str:
+  (flag,) = (f for f in accuracy.TABLES[name].rows if "--methods=" in f)
+  return flag.removeprefix("--methods=")
