@@ -1,8 +1,10 @@
 """The records of a sweep, kept apart from its folder of runs.
 
-A sweep's folder holds checkpoints and is not published. `keep` copies its
+A sweep's folder holds checkpoints and is not published. `keep` adds its
 records to a folder that is; `bring_back` does the reverse, so that a sweep goes
-on where its folder is gone, as on another machine. `sweep` does both.
+on where its folder is gone, as on another machine. `sweep` does both. A record
+that was published is never replaced, so that several sweeps, one after the
+other, may share the folder.
 """
 
 import pathlib
@@ -10,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from comen_jax.files import read_jsonl, write_json
+from comen_jax.files import append_jsonl, read_jsonl, write_json
 
 _OF_A_RUN = ("config.json", "metrics.jsonl")
 _SECONDS = 60  # Between two copies: what is lost when all is killed.
@@ -38,12 +40,15 @@ def sweep(flags: list[str], work: pathlib.Path, out: pathlib.Path) -> None:
 
 
 def keep(sweep: pathlib.Path, out: pathlib.Path) -> None:
-  """Copies the records of finished runs, and their configs and logs."""
+  """Adds the records of finished runs, with their configs and logs."""
   for place in sweep.glob("results.*.jsonl"):
-    _copy(place, out / place.name)
+    there = out / place.name
+    known = {r["run"] for r in read_jsonl(there)} if there.exists() else set()
     for record in read_jsonl(place):
-      for name in _OF_A_RUN:
-        _copy(*(f / "runs" / record["run"] / name for f in (sweep, out)))
+      if record["run"] not in known:
+        for name in _OF_A_RUN:
+          _copy(*(f / "runs" / record["run"] / name for f in (sweep, out)))
+        append_jsonl(there, record)
 
 
 def bring_back(out: pathlib.Path, sweep: pathlib.Path) -> None:

@@ -50,3 +50,17 @@ def test_a_run_that_is_there_stays_as_it_is(tmp_path):
   before = files(tmp_path / "sweep")
   records.bring_back(tmp_path / "out", tmp_path / "sweep")
   assert files(tmp_path / "sweep") == before
+
+
+def test_a_record_that_was_kept_is_neither_lost_nor_replaced(tmp_path):
+  make_sweep(tmp_path / "sweep")
+  out = tmp_path / "out" / "results.0-of-1.jsonl"
+  records.keep(tmp_path / "sweep", tmp_path / "out")
+  line = out.read_text()
+  other = line.replace("done", "other")
+  out.write_text(other + line.replace("comen", "newer"))
+  records.keep(tmp_path / "sweep", tmp_path / "out")
+  assert out.read_text() == other + line.replace("comen", "newer")
+  out.write_text(other)
+  records.keep(tmp_path / "sweep", tmp_path / "out")
+  assert out.read_text() == other + line
