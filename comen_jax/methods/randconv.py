@@ -8,22 +8,21 @@ predictions p_0, p_1, p_2 with mean m:
 
   L = CE(x_0, y) + w (KL(p_0 || m) + KL(p_1 || m) + KL(p_2 || m)) / 3
 
-The gradient flows through all of them. The official code
-(wildphoton/RandConv) convolves x_1 and x_2 twice: it draws them from x_0. We
-follow the paper, where all three come from x. The code also validates on
-convolved images; here evaluation is the same for all methods.
+The gradient flows through all of them. Each draw passes the network on its own,
+as in the official code (wildphoton/RandConv), so that a BatchNorm sees one
+convolution at a time. With the statistics of all three together the network did
+not learn: its predictions became equal.
 
-w is constant there, 10, and Adam takes 10,000 small steps. With SGD from a
-random start the second term then wins at once: all predictions become equal,
-and the network hardly learns. So if the backbone is not pretrained, w grows in
-the first R epochs as FACT's weight does: it is multiplied by
-r = exp(-5 (1 - min(epoch / R, 1))^2). This is ours.
+The official code convolves x_1 and x_2 twice: it draws them from x_0. We follow
+the paper, where all three come from x. The code also validates on convolved
+images; here evaluation is the same for all methods.
 """
 
 from functools import partial
 from typing import Any
 
 import chex
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
@@ -31,7 +30,6 @@ from comen_jax.data.batches import Batch
 from comen_jax.data.random_conv import random_convolution
 from comen_jax.losses import cross_entropy
 from comen_jax.methods.base import Method, Stage, Task
-from comen_jax.methods.fact import growth
 from comen_jax.methods.options.label_free import RandConv as Options
 from comen_jax.steps import Metrics, forward
 from comen_jax.train_state import TrainState
@@ -42,7 +40,7 @@ _SMALLEST = 1e-7  # Of a mean prediction, as in the official code.
 
 def create(task: Task, options: Options) -> Method:
   """Makes RandConv: one stage over all epochs."""
-  loss = partial(randconv_loss, task=task, options=options)
+  loss = partial(randconv_loss, model=task.model, options=options)
   return Method(
     stages=(Stage("train", task.epochs, loss),),
     init=lambda key, variables: ({}, {}),
@@ -55,7 +53,7 @@ def randconv_loss(
   batch: Batch,
   key: jax.Array,
   *,
-  task: Task,
+  model: nn.Module,
   options: Options,
 ) -> tuple[jax.Array, tuple[Any, Any, Metrics]]:
   """The cross-entropy of one draw and the disagreement of three."""
@@ -64,16 +62,25 @@ def randconv_loss(
     random_convolution(k, batch.image, mix=options.mix, keep=options.keep)
     for k in draw_keys
   ]
-  images = jnp.concatenate(draws)
-  outputs, batch_stats = forward(
-    task.model, state, batch.replace(image=images), drop_key
+
+  def one_pass(batch_stats: Any, draw: tuple[jax.Array, jax.Array]):
+    images, dropout_key = draw
+    outputs, batch_stats = forward(
+      model,
+      state.replace(batch_stats=batch_stats),
+      batch.replace(image=images),
+      dropout_key,
+    )
+    return batch_stats, outputs.logits
+
+  batch_stats, logits = jax.lax.scan(
+    one_pass,
+    state.batch_stats,
+    (jnp.stack(draws), jax.random.split(drop_key, _DRAWS)),
   )
-  logits = outputs.logits.reshape(_DRAWS, len(batch.label), -1)
   loss_cls = cross_entropy(logits[0], batch.label).mean()
   loss_agree = disagreement(logits).mean()
-  epoch = state.step // task.steps_per_epoch
-  ramp = 0.0 if task.pretrained else options.ramp_share * task.epochs
-  loss = loss_cls + options.weight * growth(epoch, ramp) * loss_agree
+  loss = loss_cls + options.weight * loss_agree
   metrics = {"loss_cls": loss_cls, "loss_agree": loss_agree}
   return loss, (batch_stats, state.memory, metrics)
 

@@ -35,7 +35,7 @@ def test_disagreement_is_0_for_equal_views_and_log_of_views_at_most():
 
 @pytest.mark.parametrize("options", [RandConv(), RandConv(5.0, False, 0.5)])
 def test_the_loss_is_its_equation_over_three_draws_of_the_image(options):
-  task = toy.toy_task(pretrained=True)
+  task = toy.toy_task()
   method = randconv.create(task, options)
   state, batch = toy.toy_state(method, task), toy.toy_batch()
   key = jax.random.key(3)
@@ -54,7 +54,7 @@ def test_the_loss_is_its_equation_over_three_draws_of_the_image(options):
 
 def test_the_gradient_flows_through_all_three_draws():
   task, key = toy.toy_task(), jax.random.key(3)
-  method = randconv.create(task, RandConv(ramp_share=0.0))
+  method = randconv.create(task, RandConv())
   state, batch = toy.toy_state(method, task), toy.toy_batch()
   draws = [
     random_convolution(k, batch.image, mix=True, keep=0.0)
@@ -82,15 +82,19 @@ def test_the_gradient_flows_through_all_three_draws():
   )  # fmt: skip
 
 
-def test_from_a_random_start_the_weight_grows_to_its_value():
-  task, key = toy.toy_task(epochs=4, steps_per_epoch=3), jax.random.key(3)
-  method = randconv.create(task, RandConv(weight=7.0, ramp_share=0.5))
+def test_each_draw_is_normalised_with_its_own_statistics():
+  task, key = toy.toy_task(model=toy.Normed()), jax.random.key(3)
+  method = randconv.create(task, RandConv())
   state, batch = toy.toy_state(method, task), toy.toy_batch()
-  loss = jax.jit(method.stages[0].loss)
-  # Epochs 0, 1, 2 and 3: it grows in the first two.
-  for step, share in ((0, np.exp(-5)), (3, np.exp(-5 / 4)), (6, 1), (11, 1)):
-    value, (_, _, found) = loss(
-      state.replace(step=jnp.asarray(step)), batch, key
-    )
-    want = found["loss_cls"] + 7 * share * found["loss_agree"]
-    np.testing.assert_allclose(value, want, rtol=1e-5)
+  _, (stats, _, found) = jax.jit(method.stages[0].loss)(state, batch, key)
+
+  body = jax.device_get(state.params["backbone"]["body"])
+  mean, var = np.zeros(toy.D), np.ones(toy.D)
+  for draw_key in jax.random.split(key, 4)[1:]:
+    x = random_convolution(draw_key, batch.image, mix=True, keep=0.0)
+    x = np.asarray(x).reshape(toy.B, -1) @ body["kernel"] + body["bias"]
+    mean = 0.9 * mean + 0.1 * x.mean(axis=0)
+    var = 0.9 * var + 0.1 * x.var(axis=0)
+  np.testing.assert_allclose(stats["norm"]["mean"], mean, atol=1e-5)
+  np.testing.assert_allclose(stats["norm"]["var"], var, rtol=1e-4)
+  assert float(found["loss_agree"]) > 0

@@ -156,14 +156,11 @@ class RandConv(NamedTuple):
     weight: weight of the disagreement of three draws.
     mix: mix the convolved image with the image itself.
     keep: probability that a draw leaves the images as they are.
-    ramp_share: share of the epochs in which that weight grows, if the backbone
-      is not pretrained; 0: it is constant.
   """
 
   weight: Annotated[float, rules.NOT_NEGATIVE] = 10.0
   mix: Annotated[bool, rules.FLAG] = True
   keep: Annotated[float, rules.PROBABILITY] = 0.0
-  ramp_share: Annotated[float, rules.PROBABILITY] = 0.5
 
 
 class EISNet(NamedTuple):
