@@ -100,6 +100,14 @@ TABLES = {
     _MINI,
     needs_data=False,
   ),
+  # RandConv's pictures without its agreement and without COMEN.
+  "mini_control": Sweep(
+    "mini_control",
+    "digits",
+    ("--methods=randconv_bn", "--seeds=0,1,2,3"),
+    (*_MINI, "randconv.weight=0.0"),
+    needs_data=False,
+  ),
   "rivals": Sweep(
     "digits_dg",
     "digits",
