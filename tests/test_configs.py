@@ -120,13 +120,19 @@ def alexnet_kernels():
 
 
 @pytest.mark.parametrize(
-  ("backbone", "last"), [("resnet18", "encode"), ("alexnet", "discover")]
+  ("backbone", "last"),
+  [
+    ("resnet18", "encode"),
+    ("alexnet", "discover"),
+    pytest.param("resnet18", "discover", marks=pytest.mark.slow),
+    pytest.param("alexnet", "encode", marks=pytest.mark.slow),
+  ],
 )
 def test_tiny_pictures_train(backbone, last, request, tmp_path):
-  """All is prepared up to one stage, which trains a batch of eight.
+  """The run is prepared up to one stage, which trains a batch of eight.
 
-  To compile a step takes seconds. The other stages' steps have their shapes
-  tested above, and digits_cnn has whole runs of its own.
+  It takes seconds to compile a step, so half of the pairs are slow tests. The
+  shapes of all steps are tested above, and digits_cnn has whole runs.
   """
   config = load_config("pacs:quick")
   config.backbone, config.pretrained = backbone, ""

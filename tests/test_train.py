@@ -158,15 +158,15 @@ def test_finished_run_says_so_and_changes_nothing(finished, capsys):
 def test_cut_off_run_resumes_to_the_same_result(
   finished, tmp_path, monkeypatch
 ):
-  """Stops four starts of a run: in two stages and in both prepares.
+  """Stops five starts of a run: in each stage and in both prepares.
 
   Each stop comes after a unit was logged and before its checkpoint is saved,
-  so the next start does that unit again: 7 is the second epoch of a stage, 3 is
-  a first one, 2 and 5 are prepares.
+  so the next start does that unit again: 1 and 7 are the second epoch of a
+  stage, 3 is a first one, 2 and 5 are prepares.
   """
   config, path, measured, _ = finished
   save = Checkpoints.save
-  for unit in (2, 3, 5, 7):
+  for unit in (1, 2, 3, 5, 7):
 
     def killed(self, units, state, rank, last=unit + 1):
       if units == last:
@@ -357,11 +357,16 @@ def test_true_domains_need_as_many_latent_ones(tiny_config):
     make_experiment(tiny_config)
 
 
-def test_deepall_chooses_among_as_many_epochs_as_comen(tiny_config, tmp_path):
-  tiny_config.method, tiny_config.epochs = "deepall_bn", 3
+@pytest.mark.parametrize(
+  "method", [pytest.param("deepall", marks=pytest.mark.slow), "deepall_bn"]
+)
+def test_deepall_chooses_among_as_many_epochs_as_comen(
+  method, tiny_config, tmp_path
+):
+  tiny_config.method, tiny_config.epochs = method, 3
   tiny_config.batch_size = 120  # Three steps in an epoch.
   measured = train.train_and_evaluate(tiny_config, str(tmp_path / "run"))
-  assert measured["norm"] == "batch"
+  assert measured["norm"] == {"deepall": "none", "deepall_bn": "batch"}[method]
   assert measured["nmi_domain"] is None
   records = read_log(tmp_path / "run")
   assert [r["epoch"] for r in records if r.get("candidate")] == [3]
