@@ -208,11 +208,11 @@ def test_sweeps_of_other_epochs_lie_in_one_folder(tmp_path, capsys):
   assert "16 runs" in out
 
 
-def test_a_report_of_twelve_runs_takes_three_seconds_at_most(tmp_path):
+def test_a_report_of_sixteen_runs_takes_three_seconds_at_most(tmp_path):
   code = f"""
 import resource
 from comen_jax.report import __main__ as report
-report.main([{str(ROOT / "results" / "mini_digits")!r}, "--out", "out"])
+report.main([{str(ROOT / "results" / "mini_control")!r}, "--out", "out"])
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime)
 """
@@ -220,7 +220,7 @@ print(used.ru_utime + used.ru_stime)
     [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
     env={**os.environ, "PYTHONPATH": str(ROOT)},
   )  # fmt: skip
-  assert "12 runs; the page is out/index.html" in done.stdout, done.stderr
+  assert "16 runs; the page is out/index.html" in done.stdout, done.stderr
   # Twice the promise, for a machine that is slow or busy.
   assert float(done.stdout.splitlines()[-1]) < 6
 
