@@ -52,12 +52,15 @@ def prepare(name: str) -> Contestant:
 
 
 def make_experiment(
-  sizes: made.Network, method: str, shardings: Shardings | None = None
+  sizes: made.Network,
+  method: str,
+  shardings: Shardings | None = None,
+  augment: str = "none",
 ) -> Experiment:
-  """Builds the experiment of a config on noise, without augmentation."""
+  """Builds the experiment of a config on noise."""
   config = made.load_config(sizes.config)
   config.method, config.pretrained = method, ""
-  config.augment = "none"
+  config.augment = augment
   config.store_size = config.image_size = sizes.size
   config.batch_size, config.eval_batch_size = sizes.batch, sizes.eval_batch
   config.num_domains = made.NUM_DOMAINS

@@ -2,9 +2,10 @@
 
   python -m benchmarks.methods --out results/methods.json --page docs/methods.md
 
-All methods of the registry alternate in one process, on the digits CNN and
-noise. What a stage prepares is prepared for real, but not timed. Progress goes
-to stderr, the table of docs/methods.md goes to stdout.
+All methods of the registry, and two augmentations with DeepAll, alternate in
+one process, on the digits CNN and noise. What a stage prepares is prepared for
+real, but not timed. Progress goes to stderr, the table of docs/methods.md goes
+to stdout.
 """
 
 import json
@@ -19,6 +20,7 @@ from benchmarks import made, methods_table, page
 from benchmarks.alternate import How, Run, Times, alternate, say
 from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.files import write_json, write_text
+from comen_jax.variants import VARIANTS
 
 _QUICK = How(rounds=2, turn=0.1)
 _BATCH = made.NETWORKS["digits"].batch
@@ -55,7 +57,11 @@ def measure(how: How, batch: int) -> dict[str, Any]:
 
   keep_memory()  # As each of our commands does.
   needed = set(BASELINES.values())
-  names = [name for name in METHODS if how.wants(name) or name in needed]
+  names = [
+    name
+    for name in (*METHODS, *methods_table.AUGMENTED)
+    if how.wants(name) or name in needed
+  ]
   contestants: dict[str, Run] = {}
   norms: dict[str, str] = {}
   for name in names:
@@ -71,14 +77,18 @@ def measure(how: How, batch: int) -> dict[str, Any]:
 
 
 def _stages(name: str, batch: int) -> Iterator[tuple[str, str, Run]]:
-  """Yields the name of each stage of a method, its norm, and its step."""
+  """Yields the name of each stage of a row, its norm, and its step."""
   import jax
   import jax.numpy as jnp
 
   from benchmarks import jax_steps
 
   sizes = made.NETWORKS["digits"]._replace(batch=batch)
-  experiment = jax_steps.make_experiment(sizes, name)
+  method, augment = name, "none"
+  if name in methods_table.AUGMENTED:
+    settings = VARIANTS[name].settings
+    method, augment = settings["method"], settings["augment"]
+  experiment = jax_steps.make_experiment(sizes, method, augment=augment)
   state = experiment.init()
   for number, stage in enumerate(experiment.method.stages):
     if stage.prepare:

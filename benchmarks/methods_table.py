@@ -5,9 +5,11 @@ from typing import Any
 from benchmarks.page import markdown
 from comen_jax.methods.registry import METHODS, Entry
 from comen_jax.nn.registry import BACKBONES
-from comen_jax.variants import LABELS_MARK, title_of
+from comen_jax.variants import LABELS_MARK, VARIANTS, title_of
 
 BEGIN = "<!-- benchmarks.methods writes this -->"
+# Rows that are a method with an augmentation; their names are those of a sweep.
+AUGMENTED = ("deepall_bn_amplitude", "deepall_bn_randconv")
 _HEAD = (
   "method", "name", "domain labels", "norm", "other norms", "backbones",
   "cost of a step",
@@ -15,16 +17,20 @@ _HEAD = (
 
 
 def render(record: dict[str, Any]) -> str:
-  """Renders a row for every method, first those without domain labels.
+  """Renders a row for every method, and for augmentations that replace one.
+
+  Methods without domain labels come first, then augmentations, then methods
+  with domain labels.
 
   Args:
     record: what `benchmarks.methods` wrote; {} if nothing was measured.
   """
   measured = record.get("methods", {})
-  entries = sorted(METHODS.items(), key=lambda item: item[1].domain_labels)
-  return markdown(
-    _HEAD, [_row(name, entry, measured) for name, entry in entries]
-  )
+  rows: dict[bool, list[list[str]]] = {False: [], True: []}
+  for name, entry in METHODS.items():
+    rows[entry.domain_labels].append(_row(name, entry, measured))
+  added = [_augmented_row(name, measured) for name in AUGMENTED]
+  return markdown(_HEAD, [*rows[False], *added, *rows[True]])
 
 
 def _row(name: str, entry: Entry, measured: dict[str, Any]) -> list[str]:
@@ -38,6 +44,13 @@ def _row(name: str, entry: Entry, measured: dict[str, Any]) -> list[str]:
     _backbones(entry.backbones),
     _cost(measured.get(name)),
   ]
+
+
+def _augmented_row(name: str, measured: dict[str, Any]) -> list[str]:
+  settings = VARIANTS[name].settings
+  method, augment = settings["method"], settings["augment"]
+  row = _row(method, METHODS[method], {method: measured.get(name)})
+  return [title_of(name), f"`{method}`, `augment={augment}`", *row[2:]]
 
 
 def _backbones(names: tuple[str, ...]) -> str:

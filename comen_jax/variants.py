@@ -61,6 +61,11 @@ _AUGMENTED = {
   "deepall_bn": "DeepAll + BatchNorm",
   "comen": "COMEN",
 }
+# What FACT and RandConv do to images, as augmentations (`data/recipes.py`).
+_AUGMENTATIONS = {
+  "amplitude": "amplitude mix",
+  "randconv": "random convolutions",
+}
 VARIANTS = {
   "deepall": Variant("DeepAll", {"method": "deepall", "norm": ""}, False),
   "deepall_bn": Variant(
@@ -85,14 +90,15 @@ VARIANTS = {
     name: Variant(title, {"method": name, "norm": ""})
     for name, title in _COMBINATIONS.items()
   },
-  # FACT's mixture of images as an augmentation, without its teacher.
   **{
-    f"{method}_amplitude": Variant(
-      f"{title} + amplitude mix",
-      {"method": method, "norm": "", "augment": "amplitude"},
+    f"{method}_{augment}": Variant(
+      f"{title} + {change}",
+      {"method": method, "norm": "", "augment": augment},
       latent=method == "comen",
     )
+    for augment, change in _AUGMENTATIONS.items()
     for method, title in _AUGMENTED.items()
+    if f"{method}_{augment}" not in _COMBINATIONS
   },
   # Rivals without domain labels.
   "mixstyle": _rival("MixStyle", "mixstyle"),
@@ -189,8 +195,9 @@ def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
     "method": method,
     "norm": config["norm"] or _PRESET_NORMS.get(method, "own"),
   }
-  if config.get("augment") == "amplitude":
-    found["augment"] = "amplitude"
+  augment = config.get("augment")  # Maybe a mapping: then it has no hash.
+  if isinstance(augment, str) and augment in _AUGMENTATIONS:
+    found["augment"] = augment
   for block, defaults in _defaults(method).items():
     given = config.get(block, {})
     prefix = "" if block == method else f"{block}."

@@ -41,12 +41,18 @@ def test_the_config_of_a_variant_has_its_name(name):
     ({"comen__true_domains": True}, "comen_true_domains"),
     ({"method": "deepall", "norm": "own"}, "deepall"),
     ({"method": "deepall_bn", "norm": "batch"}, "deepall_bn"),
+    ({"method": "deepall_bn", "augment": "jigen"}, "deepall_bn"),
     # COMEN's settings do not matter to other methods.
     ({"method": "deepall", "comen__protogr": False}, "deepall"),
   ],
 )
 def test_a_norm_may_be_given_or_preset(given, name):
   assert variants.name_of(config(**given)) == name
+
+
+def test_an_augmentation_may_be_a_mapping():
+  given = {"method": "deepall_bn", "norm": "", "augment": {"flip": 0.5}}
+  assert variants.name_of(given) == "deepall_bn"
 
 
 def test_a_config_needs_no_block_of_a_method_that_it_does_not_use():
@@ -72,6 +78,7 @@ def test_a_config_needs_no_block_of_a_method_that_it_does_not_use():
       {"method": "fact", "augment": "amplitude"},
       "fact (augment=amplitude)",
     ),
+    ({"augment": "randconv"}, "comen (augment=randconv)"),
   ],
 )
 def test_a_config_that_is_no_variant_has_a_name_of_its_own(given, name):

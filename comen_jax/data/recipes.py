@@ -21,6 +21,8 @@ class Recipe(NamedTuple):
     grayscale: probability of removing the colour.
     amplitude: probability of mixing the amplitude spectrum of an image with
       that of another image of the batch, as FACT does (`spectrum.py`).
+    convolution: probability of mixing the images of a batch with a random
+      convolution of them, as RandConv does (`random_conv.py`).
   """
 
   crop_scale: tuple[float, float] | None = None
@@ -29,6 +31,7 @@ class Recipe(NamedTuple):
   hue: float = 0.0
   grayscale: float = 0.0
   amplitude: float = 0.0
+  convolution: float = 0.0
 
 
 RECIPES = {
@@ -38,6 +41,8 @@ RECIPES = {
   # FACT's mixture without its teacher: half of the images, since its loss is
   # the mean over images and mixtures.
   "amplitude": Recipe(amplitude=0.5),
+  # RandConv's images without the agreement of three draws.
+  "randconv": Recipe(convolution=1.0),
   # PACS and VLCS in fmcarlucci/JigenDG, data/data_helper.py. JiGen removes the
   # colour of each of nine tiles separately; without its puzzle, the image is
   # one tile.
@@ -101,4 +106,5 @@ _RULES = {
   "hue": (lambda v: _number(v, 0, 0.5), "a part of a turn, from 0 to 0.5"),
   "grayscale": (lambda v: _number(v, 0, 1), "a probability from 0 to 1"),
   "amplitude": (lambda v: _number(v, 0, 1), "a probability from 0 to 1"),
+  "convolution": (lambda v: _number(v, 0, 1), "a probability from 0 to 1"),
 }

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from comen_jax.data.augment import augment_images, resize
+from comen_jax.data.random_conv import random_convolution
 from comen_jax.data.recipes import Recipe, get_recipe
 from comen_jax.errors import UserError
 
@@ -59,7 +60,12 @@ def make_views(
 
   def train(key: jax.Array, images: jax.Array) -> jax.Array:
     stored = images.astype(jnp.float32) / 255.0
-    return to_input(augment_images(key, stored, image_size, recipe))
+    if not recipe.convolution:
+      return to_input(augment_images(key, stored, image_size, recipe))
+    # Last: its kernels are made for normalised images, whose mean is near 0.
+    key, kernel_key = jax.random.split(key)
+    images = to_input(augment_images(key, stored, image_size, recipe))
+    return random_convolution(kernel_key, images, keep=1.0 - recipe.convolution)
 
   def evaluate(images: jax.Array) -> jax.Array:
     stored = images.astype(jnp.float32) / 255.0

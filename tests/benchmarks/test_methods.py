@@ -45,6 +45,12 @@ def test_a_cost_is_the_ratio_of_each_stage():
     "uses them", "the backbone's", "none, batch", "all", "1.02",
   ]  # fmt: skip
   assert line(table, "fact")[-1] == "not measured"
+  record["methods"]["deepall_bn_randconv"] = {
+    "stages": {"train": {"ratio": 1.1}}
+  }
+  table = methods_table.render(record)
+  assert line(table, "deepall_bn")[-1] == "not measured"
+  assert line(table, "deepall_bn`, `augment=randconv")[-1] == "1.10"
   assert line(table, "sagnet")[-2] == "all but alexnet"
 
 
@@ -63,8 +69,12 @@ def test_a_method_is_compared_with_deepall_of_its_norm():
 
 @pytest.mark.slow
 def test_steps_are_measured_for_real():
-  how = How(rounds=1, turn=0.01, only="vrex")
+  how = How(rounds=1, turn=0.01, only="_randconv")
   found = methods.measure(how, batch=8)["methods"]
-  assert found.keys() == {"deepall", "deepall_bn", "vrex"}
+  augmented = "deepall_bn_randconv"
+  assert found.keys() == {
+    "deepall", "deepall_bn", "comen_randconv", augmented,
+  }  # fmt: skip
+  assert found[augmented]["baseline"] == "deepall_bn"
   assert found["deepall"]["stages"]["train"]["ratio"] == 1
-  assert found["vrex"]["stages"]["train"]["ms"] > 0
+  assert found[augmented]["stages"]["train"]["ms"] > 0

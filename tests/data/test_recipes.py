@@ -14,8 +14,9 @@ def test_published_recipes_are_pinned():
   assert Recipe(**recipe) == RECIPES["mmld"]
   assert Recipe(**recipe, grayscale=0.1) == RECIPES["jigen"]
   assert Recipe() == RECIPES["none"] == RECIPES["digits"]
-  assert Recipe() == (None, 0, 0, 0, 0, 0)
+  assert Recipe() == (None, 0, 0, 0, 0, 0, 0)
   assert Recipe(amplitude=0.5) == RECIPES["amplitude"]
+  assert Recipe(convolution=1.0) == RECIPES["randconv"]
 
 
 @pytest.mark.parametrize("kind", [dict, ConfigDict])
@@ -42,6 +43,7 @@ def test_a_mapping_sets_some_fields(kind):
     ({"hue": 0.6}, r"augment.hue=0.6: .* from 0 to 0.5"),
     ({"hue": math.nan}, r"augment.hue=nan"),
     ({"grayscale": "0.1"}, r"augment.grayscale='0.1': give a probability"),
+    ({"convolution": 2.0}, r"augment.convolution=2.0: give a probability"),
   ],
 )
 def test_the_error_for_a_bad_value_says_what_to_give(augment, message):

@@ -81,6 +81,27 @@ def test_a_recipe_is_found_by_its_name(monkeypatch):
   np.testing.assert_array_equal(named, literal)
 
 
+def test_random_convolutions_are_those_of_normalised_images():
+  train = jax.jit(make_views("half", "randconv", 4).train)
+  first, again, second = (
+    train(jax.random.key(seed), _images()) for seed in (0, 0, 1)
+  )
+  # Black is -1 and white is 1: one linear map gives them opposite values.
+  np.testing.assert_allclose(first[0], -first[1], atol=1e-5)
+  assert np.abs(first - _evaluated("half", 4)).max() > 0.1
+  np.testing.assert_array_equal(first, again)
+  assert np.abs(first - second).max() > 0.1
+
+
+def test_a_batch_is_convolved_with_its_probability_after_other_changes():
+  recipe = {"flip": 1.0, "convolution": 0.25}
+  train = jax.jit(jax.vmap(make_views("half", recipe, 4).train, (0, None)))
+  keys = jax.random.split(jax.random.key(0), 400)
+  mirrored = _evaluated("half", 4)[:, :, ::-1]
+  same = np.isclose(train(keys, _images()), mirrored, atol=1e-6)
+  assert 0.68 < same.all(axis=(1, 2, 3, 4)).mean() < 0.82
+
+
 # Half, a fraction, much smaller, and larger.
 @pytest.mark.parametrize("size", [64, 112, 28, 160])
 def test_resizing_is_close_to_pillows_bilinear(size):
