@@ -78,16 +78,24 @@ def test_a_sweep_names_its_runs_after_the_folder(pictures):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", [1, 4])
-def test_the_defaults_of_folders_learn_from_a_hundred_pictures(
-  pictures, devices, tmp_path
+@pytest.mark.parametrize(
+  ("devices", "settings"),
+  [
+    (1, ()),
+    (4, ()),
+    # What docs/methods.md recommends.
+    (1, ("--config.method=deepall_bn", "--config.augment=randconv")),
+  ],
+)
+def test_folders_learn_from_a_hundred_pictures(
+  pictures, devices, settings, tmp_path
 ):
   """As a user types it."""
   count = f"--xla_force_host_platform_device_count={devices}"
   done = subprocess.run(
     [sys.executable, "-m", "comen_jax.main", "--config=configs/folder.py",
      f"--config.data_dir={pictures}", "--config.target=web",
-     f"--workdir={tmp_path / 'run'}"],
+     f"--workdir={tmp_path / 'run'}", *settings],
     cwd=ROOT, text=True, capture_output=True,
     env={**os.environ, "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} {count}"},
   )  # fmt: skip
