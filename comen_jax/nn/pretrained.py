@@ -16,6 +16,7 @@ from flax import traverse_util
 
 from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.nn import weights_file
+from comen_jax.nn.backbone import STYLE_COPY
 
 Variables = Mapping[str, Any]  # {"params": ..., "batch_stats": ...}
 
@@ -101,6 +102,8 @@ def read(
   }
   values, loaded, new = {}, [], []
   for keys, leaf in traverse_util.flatten_dict(variables).items():
+    if keys[1] == STYLE_COPY:
+      continue  # `experiment` copies the layer after it was loaded.
     name = _torch_name(keys)
     if name in arrays and (load_head or keys[1] not in _HEADS):
       values[keys] = _convert(place, name, arrays[name], keys[-1], leaf.shape)

@@ -13,6 +13,7 @@ import safetensors.numpy
 
 from comen_jax.errors import UserError
 from comen_jax.nn import pretrained, weights_file
+from comen_jax.nn.backbone import STYLE_COPY
 from comen_jax.nn.resnet import ResNet
 
 HUB = "hf://timm/resnet18.tv_in1k/model.safetensors"
@@ -147,6 +148,17 @@ def test_head_loads_when_asked_for(write):
   )
   with pytest.raises(UserError, match=r"fc.*\(1000,.*\(5,.*load_head"):
     pretrained.load(path, variables_of("batch"), load_head=True)
+
+
+def test_the_copy_of_the_style_layer_is_not_said_to_be_missing(write):
+  born = variables_of("sdnorm")
+  copy = {"kernel": np.zeros((7, 7, 3, 64), np.float32)}
+  stats = {**born["batch_stats"], STYLE_COPY: copy}
+  loaded, report = pretrained.load_with_report(
+    write(), {**born, "batch_stats": stats}
+  )
+  assert report.warning() == "" and STYLE_COPY not in report.summary()
+  assert loaded["batch_stats"][STYLE_COPY].keys() == {"kernel"}
 
 
 def test_missing_layers_are_reported_by_name(write):
