@@ -41,10 +41,14 @@ def test_the_domain_that_is_left_out_is_not_read():
 def test_the_table_averages_over_the_domains_that_were_left_out():
   run = lambda trial, accuracy: {
     "trial": trial,
-    "log": [{"val_accuracy": 0.1}, {"val_accuracy": accuracy, "val_loss": 1.0}],
+    "log": [
+      {"val_accuracy": 0.1},
+      {"val_accuracy": accuracy, "val_loss": 1.0, "loss": 0.4},
+    ],
   }
   runs = [run("comen_picture_8", 0.5), run("comen_picture_8", 0.7)]
   (row,) = source_trials.table(runs).rows
   assert row["trial"] == "comen_picture_8" and row["runs"] == 2
   assert row["val_accuracy"] == pytest.approx(0.6)
+  assert row["loss_cls"] == pytest.approx(0.4)  # The only loss is L_cls.
   assert "domain_agreement" not in row
