@@ -120,8 +120,9 @@ def table(records: list[dict[str, Any]]) -> Table:
     found = [r for r in records if r["trial"] == name]
     if not found:
       continue
-    # DeepAll has no other loss than L_cls, so its log has one name for it.
-    last = [{"loss_cls": log["loss"], **log} for log in map(_last, found)]
+    logs = [r["log"][-1] for r in found]
+    # DeepAll has no other loss than L_cls, and its log calls it `loss`.
+    last = [{"loss_cls": log["loss"], **log} for log in logs]
     row = {"trial": name, "runs": len(found)}
     for key in ("val_accuracy", "val_loss", "domain_agreement", "loss_cls"):
       values = [log[key] for log in last if key in log]
@@ -129,10 +130,6 @@ def table(records: list[dict[str, Any]]) -> Table:
         row[key] = statistics.fmean(values)
     rows.append(row)
   return Table("last epoch, averages over the domains left out", rows)
-
-
-def _last(record: dict[str, Any]) -> dict[str, Any]:
-  return record["log"][-1]
 
 
 def _read(args) -> list[dict[str, Any]]:
