@@ -112,6 +112,14 @@ TABLES = {
     (*_MINI, "randconv.weight=0.0"),
     needs_data=False,
   ),
+  # SelfReg's distance between logits alone, which slows it (docs/findings.md).
+  "mini_selfreg": Sweep(
+    "mini_selfreg",
+    "digits",
+    ("--methods=selfreg_bn", "--seeds=0"),
+    (*_MINI, "selfreg.feature_weight=0.0"),
+    needs_data=False,
+  ),
   "mini_recommended": Sweep(
     "mini_rivals",
     "digits",
