@@ -51,6 +51,7 @@ class Experiment(NamedTuple):
     oracle: whether the target is tested at each of these epochs.
     init: makes the first state, on every device.
     train_steps: the jitted training step of each stage.
+    diagnose_steps: the jitted diagnosis of each stage, or None.
     eval_step: the jitted evaluation step.
     feature_step: the jitted feature step.
   """
@@ -183,11 +184,7 @@ def build(
     dataset=dataset,
     split=split,
     sources=Sources(
-      dataset,
-      split,
-      sizes.evaluation,
-      shardings.rows,
-      method.domain_labels,
+      dataset, split, sizes.evaluation, shardings.rows, method.domain_labels
     ),
     method=method,
     setting={
