@@ -1,39 +1,48 @@
 """What came out, in a few sentences, before any table.
 
-COMEN is compared with DeepAll and with DeepAll + BatchNorm, seed by seed; every
-other method with the one that has the same normalisation. A sentence names a
-winner only if the 95 % interval of the difference leaves out 0; one seed has no
-interval, so it never does.
+`report/pairs.py` says which method is compared with which baseline. A sentence
+names a winner only if the 95 % interval of the difference leaves out 0; one
+seed has no interval, so it never does. Several methods of one seed each share a
+sentence.
 """
 
+from typing import NamedTuple
+
+from comen_jax.report import pairs
 from comen_jax.report.document import Headline
 from comen_jax.report.grouping import Comparison, Group, data_title
 from comen_jax.report.records import Record
-from comen_jax.report.statistics import average, bounds
+from comen_jax.report.statistics import Summary, average, bounds
 from comen_jax.report.tables.accuracy import BEST_VALIDATION
-from comen_jax.report.tables.differences import of_rows, show_interval
-from comen_jax.variants import ABLATION
+from comen_jax.report.tables.differences import show_interval
 
-_BASELINES = ("deepall", "deepall_bn")
+_MANY = 6  # More averages than these are left to the table.
 NO_CONCLUSION = "no conclusion"
+
+
+class _Difference(NamedTuple):
+  """A method minus a baseline, over the targets where both have runs."""
+
+  ours: Group
+  other: Group
+  targets: tuple[str, ...]
+  summary: Summary
 
 
 def of(comparison: Comparison) -> Headline:
   """Says what the runs of a comparison show."""
   if len(comparison.records) == 1:
     return _of_one(comparison.groups[0].title, comparison.records[0])
-  targets = comparison.targets
-  found = [
-    (ours, _difference(ours, other, targets))
-    for ours in _methods(comparison)
-    for other in _baselines(ours, comparison)
-  ]
-  lines = [line for _, line in found if line]
-  compared = {ours.title for ours, line in found if line}
+  found = _differences(comparison)
+  together = _one_seed_each(found, comparison)
+  alone = [d for d in found if not any(d in same for same in together)]
+  lines = [_sentence(d, comparison.targets) for d in alone]
+  lines += map(_shared_sentence, together)
+  compared = {d.ours.title for d in found}
   lines += [
     f"{ours.title} has no run of DeepAll with the same target and seed beside"
     f" it: {NO_CONCLUSION}."
-    for ours in _methods(comparison)
+    for ours in pairs.methods(comparison)
     if ours.title not in compared
   ]
   if not lines:
@@ -60,63 +69,79 @@ def _of_one(title: str, record: Record) -> Headline:
   )
 
 
-def _methods(comparison: Comparison) -> list[Group]:
-  """COMEN and methods that are no row of its ablation."""
-  own = [g for g in comparison.groups if g.setting.row not in ABLATION]
-  return [g for g in (comparison.ours, *own) if g]
-
-
-def _baselines(ours: Group, comparison: Comparison) -> list[Group]:
-  """The rows that a method is compared with."""
-  found = [g for g in comparison.groups if g.setting.row in _BASELINES]
-  if ours is comparison.ours:
-    return found
-  return [g for g in found if _norms(g) & _norms(ours)] or found
-
-
-def _norms(group: Group) -> set[str]:
-  """Normalisations of a group's runs; old records do not have them."""
-  runs = (r for by_seed in group.runs.values() for r in by_seed.values())
-  return {r.measured["norm"] for r in runs if "norm" in r.measured}
-
-
 def _averages(comparison: Comparison) -> list[str]:
-  """The average over all targets of each method and baseline that has one."""
-  shown = [g for g in comparison.groups if g.setting.row in _BASELINES]
-  shown += _methods(comparison)
+  """The average over all targets of each method and baseline that has one.
+
+  Of many, only COMEN and the baselines are named.
+  """
+  groups = pairs.baselines(comparison) + pairs.methods(comparison)
   found = [
-    (g.title, average(g.values(BEST_VALIDATION), comparison.targets))
-    for g in shown
+    (group, average(group.values(BEST_VALIDATION), comparison.targets))
+    for group in groups
   ]
-  texts = [
-    f"{title} {100 * s.mean:.1f} % ({s.runs} seed{'s' * (s.runs > 1)})"
-    for title, s in found
-    if s
-  ]
-  if not texts:
+  found = [(group, summary) for group, summary in found if summary]
+  first = [*pairs.baselines(comparison), comparison.ours]
+  shown = [pair for pair in found if len(found) <= _MANY or pair[0] in first]
+  if not shown:
     return []
+  texts = [
+    f"{g.title} {100 * s.mean:.1f} % ({s.runs} seed{'s' * (s.runs > 1)})"
+    for g, s in shown
+  ]
   number = len(comparison.targets)
   over = f"over {number} targets" if number > 1 else comparison.targets[0]
-  return [f"Target accuracy, {over}: {', '.join(texts)}."]
+  left = len(found) - len(shown)
+  rest = f"; {left} more methods are in the table" if left else ""
+  return [f"Target accuracy, {over}: {', '.join(texts)}{rest}."]
 
 
-def _difference(ours: Group, other: Group, targets: tuple[str, ...]) -> str:
-  """Prints a difference and what follows from it; "" without common runs."""
-  found = of_rows(ours, other, targets)
-  both = tuple(target for target in targets if found[target])
-  summary = average(found, both)
-  if summary is None:
-    return ""
-  missing = "" if both == targets else f" on {', '.join(both)} alone"
-  text = (
-    f"{ours.title} minus {other.title}{missing}: {100 * summary.mean:+.1f}"
-    " points"
+def _differences(comparison: Comparison) -> list[_Difference]:
+  """All pairs that have common runs."""
+  made = []
+  for ours, other in pairs.of_methods(comparison):
+    found = pairs.differences(ours, other, comparison.targets)
+    both = tuple(target for target in comparison.targets if found[target])
+    if summary := average(found, both):
+      made.append(_Difference(ours, other, both, summary))
+  return made
+
+
+def _one_seed_each(
+  found: list[_Difference], comparison: Comparison
+) -> list[list[_Difference]]:
+  """Differences that share a sentence: of one seed, to the same baseline."""
+  kinds: dict[str, list[_Difference]] = {}
+  for d in found:
+    whole = d.targets == comparison.targets
+    if whole and d.summary.runs == 1 and d.ours is not comparison.ours:
+      kinds.setdefault(d.other.title, []).append(d)
+  return [same for same in kinds.values() if len(same) > 1]
+
+
+def _shared_sentence(same: list[_Difference]) -> str:
+  """Prints differences of one seed, the largest first."""
+  parts = [
+    f"{d.ours.title} {100 * d.summary.mean:+z.1f}"
+    for d in sorted(same, key=lambda d: -d.summary.mean)
+  ]
+  return (
+    f"Minus {same[0].other.title}, one seed each: {', '.join(parts)} points:"
+    f" {NO_CONCLUSION}."
   )
-  ends = bounds(summary)
+
+
+def _sentence(d: _Difference, targets: tuple[str, ...]) -> str:
+  """Prints a difference and what follows from it."""
+  missing = "" if d.targets == targets else f" on {', '.join(d.targets)} alone"
+  text = (
+    f"{d.ours.title} minus {d.other.title}{missing}:"
+    f" {100 * d.summary.mean:+z.1f} points"
+  )
+  ends = bounds(d.summary)
   if ends is None:
     return f"{text}; one seed: {NO_CONCLUSION}."
-  text += f" (95 % interval {show_interval(ends)}, {summary.runs} seeds)"
+  text += f" (95 % interval {show_interval(ends)}, {d.summary.runs} seeds)"
   if ends[0] > 0 or ends[1] < 0:
-    better = ours if ends[0] > 0 else other
+    better = d.ours if ends[0] > 0 else d.other
     return f"{text}: {better.title} is better."
   return f"{text}: {NO_CONCLUSION}, the interval holds 0."

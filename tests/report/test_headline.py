@@ -100,6 +100,42 @@ def test_of_several_m_that_of_the_sources_is_compared():
   assert line.startswith("COMEN, M = 3 minus DeepAll: +1.0")
 
 
+def test_methods_of_one_seed_share_a_sentence():
+  same = shifted(0, 0)
+  records = grid("deepall", same) + grid("comen", same)
+  for row, lower in (("fact", 1), ("sagnet", -2), ("rsc", 0.02)):
+    records += grid(row, shifted(lower))
+  *_, comen, shared = said(records).lines
+  assert comen.startswith("COMEN minus DeepAll: +0.0 points (95 %")
+  # The largest first; what rounds to 0 has no sign of a loss.
+  assert shared == (
+    "Minus DeepAll, one seed each: SagNet +2.0, RSC +0.0, FACT -1.0 points: no"
+    " conclusion."
+  )
+
+
+def test_a_method_with_an_interval_or_without_a_target_has_its_own_sentence():
+  records = grid("deepall", shifted(0, 0)) + grid("fact", shifted(0, 0))
+  some = {t: shifted(1)[t] for t in ("svhn", "syn")}
+  records += grid("sagnet", some) + grid("rsc", shifted(1))
+  fact, rsc, sagnet = sorted(differences(records))
+  assert fact.startswith("FACT minus DeepAll: +0.0 points (95 % interval")
+  assert rsc == "RSC minus DeepAll: -1.0 points; one seed: no conclusion."
+  assert sagnet.startswith("SagNet minus DeepAll on svhn, syn alone: -1.0")
+
+
+def test_of_many_averages_those_of_comen_and_the_baselines_are_named():
+  rivals = ("fact", "sagnet", "rsc", "jigen")
+  records = grid("deepall", ALL) + grid("comen", ALL)
+  for row in rivals:
+    records += grid(row, ALL)
+  assert "FACT 70.5 %" in said(records).lines[0]
+  assert said(records + grid("eisnet", ALL)).lines[0] == (
+    "Target accuracy, over 4 targets: DeepAll 70.5 % (2 seeds), COMEN 70.5 % (2"
+    " seeds); 5 more methods are in the table."
+  )
+
+
 def test_one_run_says_what_was_trained_and_what_came_out():
   about, lines = said([record("comen", "svhn", 4, 0.625)])
   assert about == "COMEN on Digits-DG, target svhn held out, seed 4"

@@ -30,6 +30,7 @@ def _section(
   printed = is_last and dataset in paper.TABLES
   found = [
     accuracy.main(comen.without_parts(comparison)),
+    differences.of_methods(comparison),
     differences.of_comen(comparison),
     comen.ablation(comparison),
     comen.numbers_of_domains(comparison),

@@ -7,7 +7,7 @@ import pytest
 from comen_jax.report.statistics import Summary, interval
 from comen_jax.report.tables import differences
 
-from ..helpers import ALL, grid, is_whole, make, texts
+from ..helpers import ALL, LOWER, grid, is_whole, make, texts
 
 
 def test_differences_are_taken_seed_by_seed():
@@ -40,6 +40,33 @@ def test_one_seed_has_no_interval_and_a_missing_target_no_average():
 def test_nothing_to_compare_is_no_table():
   assert make(differences.of_comen, grid("comen", ALL)) is None
   assert make(differences.of_comen, grid("deepall", ALL)) is None
+
+
+def test_each_method_stands_against_the_baseline_of_its_norm():
+  one = {t: (a,) for t, (a, _) in LOWER.items()}
+  records = [
+    *grid("deepall", ALL, norm="none"),
+    *grid("deepall_bn", LOWER, norm="batch"),
+    *grid("comen", ALL, norm="sdnorm"),
+    *grid("sdnorm", ALL, norm="sdnorm"),
+    *grid("mixstyle_bn", one, norm="batch"),
+    *grid("jigen", one, norm="none"),
+  ]
+  table = make(differences.of_methods, records)
+  assert is_whole(table)
+  found = {(r[0], r[1]): (r[-3], r[-1]) for r in texts(table)}
+  assert found == {
+    ("COMEN", "DeepAll"): ("+0.0 ± 0.0", "2"),
+    ("COMEN", "DeepAll + BatchNorm"): ("+10.0 ± 0.0", "2"),
+    ("MixStyle + BatchNorm", "DeepAll + BatchNorm"): ("+0.0", "1"),
+    ("JiGen", "DeepAll"): ("-10.0", "1"),
+  }
+
+
+def test_comen_alone_needs_no_table_of_methods():
+  records = grid("comen", ALL) + grid("deepall", ALL) + grid("sdnorm", ALL)
+  assert make(differences.of_methods, records) is None
+  assert make(differences.of_methods, grid("fact", ALL)) is None
 
 
 @pytest.mark.parametrize(("runs", "t"), [(2, 12.706), (3, 4.303), (5, 2.776)])
