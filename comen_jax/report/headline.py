@@ -121,12 +121,12 @@ def _one_seed_each(
 def _shared_sentence(same: list[_Difference]) -> str:
   """Prints differences of one seed, the largest first."""
   parts = [
-    f"{d.ours.title} {100 * d.summary.mean:+z.1f}"
+    f"{100 * d.summary.mean:+z.1f} {d.ours.title}"
     for d in sorted(same, key=lambda d: -d.summary.mean)
   ]
   return (
-    f"Minus {same[0].other.title}, one seed each: {', '.join(parts)} points:"
-    f" {NO_CONCLUSION}."
+    f"Points above {same[0].other.title}, one seed each, {NO_CONCLUSION}:"
+    f" {'; '.join(parts)}."
   )
 
 

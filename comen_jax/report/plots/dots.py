@@ -14,6 +14,7 @@ from comen_jax.report.tables.accuracy import BEST_VALIDATION
 
 _COLOURS = {"deepall": 0, "comen": 1}  # Indices of `Theme.methods`.
 _LONGEST = 22  # Letters of a name in a line.
+_ROW, _LINE = 0.26, 0.142  # Inches of a row, and of a line of a name.
 _LEAST_SPAN = 8.0  # Points; on a shorter axis, noise would look large.
 
 
@@ -52,11 +53,33 @@ def limits(shown: list[Row]) -> tuple[float, float]:
   return middle - half, middle + half
 
 
+def label(title: str) -> str:
+  """Breaks a long name into lines, so that the dots keep their room."""
+  whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+  return textwrap.fill(whole, _LONGEST)
+
+
+def places(names: list[str]) -> tuple[list[float], float]:
+  """Returns the middle of each row below the top, and the height, in inches.
+
+  A name of several lines has a higher row.
+  """
+  middles, end = [], 0.0
+  for name in names:
+    lines = name.count("\n") + 1
+    height = _ROW + _LINE * (lines - 1)
+    middles.append(end + height / 2)
+    end += height
+  return middles, end
+
+
 def figure(target: str, shown: list[Row], theme: Theme) -> Figure:
   """Draws a line per row: a dot per seed, and a tick at their mean."""
-  whole = theme.figure(0.75 + 0.26 * len(shown))
+  names = [label(row.title) for row in shown]
+  middles, height = places(names)
+  whole = theme.figure(0.75 + height)
   axes = whole.add_subplot()
-  for place, row in enumerate(shown):
+  for place, row in zip(middles, shown):
     colour = (
       theme.colours.muted if row.colour is None else theme.methods[row.colour]
     )
@@ -74,10 +97,8 @@ def figure(target: str, shown: list[Row], theme: Theme) -> Figure:
       xytext=(4, 0), textcoords="offset points", va="center",
       fontsize=8.5, annotation_clip=False,
     )  # fmt: skip
-  # Long names are broken, so that the dots keep their room.
-  names = [textwrap.fill(row.title, _LONGEST) for row in shown]
-  axes.set_yticks(range(len(shown)), names)
-  axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=limits(shown))
+  axes.set_yticks(middles, names)
+  axes.set(ylim=(height, 0), xlim=limits(shown))
   axes.set_title(f"target {target}", loc="left")
   axes.xaxis.set_major_locator(MaxNLocator(4))
   axes.grid(axis="x", linewidth=0.5)

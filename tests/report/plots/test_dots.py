@@ -1,5 +1,7 @@
 """Every seed as a dot, from records alone."""
 
+import itertools
+
 import pytest
 
 from comen_jax.report import grouping
@@ -25,6 +27,19 @@ def test_every_seed_is_a_dot_and_several_have_a_mean():
   drawn = [(line.get_marker(), list(line.get_xdata())) for line in axes.lines]
   assert drawn == [("o", [30.0]), ("o", [60.0, 60.0]), ("|", [60.0])]
   assert axes.get_title("left") == "target svhn"
+
+
+def test_names_of_several_lines_do_not_meet():
+  long = "COMEN with true domains (uses domain labels), M = 3"
+  rows = [dots.Row(title, None, {0: 50.0}) for title in (long, long, "a")]
+  whole = dots.figure("svhn", rows, theme.LIGHT)
+  whole.draw_without_rendering()
+  boxes = [t.get_window_extent() for t in whole.axes[0].get_yticklabels()]
+  # The first row is the highest.
+  gaps = [above.y0 - below.y1 for above, below in itertools.pairwise(boxes)]
+  assert min(gaps) > 0
+  lines = dots.label(long).replace("\N{NO-BREAK SPACE}", " ").split("\n")
+  assert len(lines) == 3 and lines[-1].endswith("M = 3")
 
 
 def test_small_differences_do_not_fill_the_axis():
