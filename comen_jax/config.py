@@ -16,7 +16,7 @@ from comen_jax.data.recipes import get_recipe
 from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
 from comen_jax.methods import registry as methods
-from comen_jax.methods.base import Setup, split_epochs
+from comen_jax.methods.base import Setup, last_epochs
 from comen_jax.methods.options import used_blocks
 from comen_jax.methods.registry import METHODS
 from comen_jax.nn import weights_file
@@ -52,6 +52,10 @@ def check(config: ConfigDict) -> None:
       )
   candidate_epochs(config)
   check_method(config)
+  if (
+    config.pretrained
+  ):  # Last: a download takes time. Before data: they do too.
+    weights_file.resolve(config.pretrained)
 
 
 def norm(config: ConfigDict) -> str:
@@ -83,9 +87,10 @@ def method_options(config: ConfigDict) -> Any:
 def candidate_epochs(config: ConfigDict) -> int:
   """Number of epochs, the last ones, among which one is chosen.
 
-  It is the same for every method, so that all have equally many candidates.
+  It is the same for every method, so that all have equally many candidates. A
+  method of one stage can be tried with fewer epochs than COMEN has stages.
   """
-  return split_epochs(config.epochs, tuple(config.stage_shares))[-1]
+  return last_epochs(config.epochs, tuple(config.stage_shares))
 
 
 def check_split(config: ConfigDict, split: Split) -> None:
@@ -158,6 +163,7 @@ def check_method(config: ConfigDict) -> None:
     BACKBONES[config.backbone].points,
     norm(config),
     config.image_size,
+    config.epochs,
     tuple(config.stage_shares),
   )
   supported = {"backbone": entry.backbones, "norm": entry.norms}
@@ -188,8 +194,6 @@ def _check_backbone(config: ConfigDict) -> None:
       f"pretrained={config.pretrained}: {config.backbone} is trained from"
       " scratch, leave it empty"
     )
-  if config.pretrained:
-    weights_file.resolve(config.pretrained)  # Before data take minutes.
 
 
 def _choose(name: str, value: str, choices: Iterable[str]) -> None:

@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from benchmarks.made import load_config
+from comen_jax import config as config_lib
 from comen_jax.errors import UserError
-from comen_jax.methods.base import Stage, split_epochs
+from comen_jax.methods.base import Stage, last_epochs, split_epochs
 from comen_jax.run import plan
 from comen_jax.steps import hold, scaled
 
@@ -30,11 +32,34 @@ def test_shares_by_hand():
 
 
 @pytest.mark.parametrize(
-  ("epochs", "shares"), [(2, (0.1, 0.3, 0.6)), (1, (0.0, 0.4, 0.6))]
+  ("epochs", "shares", "enough"),
+  [
+    (2, (0.1, 0.3, 0.6), 3),
+    (1, (0.0, 0.4, 0.6), 2),
+    (1, (0.5, 0.4, 0.1), 5),  # Four would be split into 2, 2 and none.
+  ],
 )
-def test_too_few_epochs_are_refused(epochs, shares):
-  with pytest.raises(UserError, match=f"{epochs} epochs are too few"):
+def test_too_few_epochs_are_refused_with_the_least_that_do(
+  epochs, shares, enough
+):
+  with pytest.raises(UserError, match=f"epochs={epochs} .*: give {enough} or"):
     split_epochs(epochs, shares)
+  for n in range(1, enough):
+    with pytest.raises(UserError):
+      split_epochs(n, shares)
+  assert split_epochs(enough, shares)[-1] >= 1
+
+
+def test_a_method_of_one_stage_may_have_fewer_epochs_than_comen_has_stages():
+  assert [last_epochs(n, (0.1, 0.2, 0.7)) for n in (1, 2, 3, 4)] == [1, 1, 1, 2]
+  for method in ("fact", "deepall", "mmld"):
+    config = load_config("digits")
+    config.method, config.epochs = method, 1
+    config_lib.check(config)
+    assert config_lib.candidate_epochs(config) == 1
+  config.method = "comen_fact"
+  with pytest.raises(UserError, match="give 3 or more"):
+    config_lib.check(config)
 
 
 UPDATES = {

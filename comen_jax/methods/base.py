@@ -1,6 +1,7 @@
 """What a method is: a tuple of stages. `train.py` knows these and no method."""
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -162,6 +163,7 @@ class Setup(NamedTuple):
     points: names of its points, where a loss may reach into it.
     norm: normalisation of the backbone, "none", "batch" or "sdnorm".
     image_size: height and width of the network's input.
+    epochs: number of epochs of the whole run.
     stage_shares: shares of the epochs for the stages of a method.
   """
 
@@ -169,6 +171,7 @@ class Setup(NamedTuple):
   points: tuple[str, ...]
   norm: str
   image_size: int
+  epochs: int
   stage_shares: tuple[float, ...]
 
 
@@ -189,6 +192,22 @@ def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
   A share above 0 gets at least one epoch. The last part takes what rounding
   leaves over.
   """
+  parts = _parts(epochs, shares)
+  if parts[-1] < 1:
+    enough = next(n for n in count(epochs) if _parts(n, shares)[-1] >= 1)
+    raise UserError(
+      f"epochs={epochs} leaves no epoch for the last of the stages with"
+      f" stage_shares={shares}: give {enough} or more"
+    )
+  return parts
+
+
+def last_epochs(epochs: int, shares: tuple[float, ...]) -> int:
+  """Number of epochs of the last part; 1 if the others leave none."""
+  return max(1, _parts(epochs, shares)[-1])
+
+
+def _parts(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
   if not shares or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
     raise UserError(
       f"stage_shares={shares}: give shares of the epochs that sum to 1, one"
@@ -199,11 +218,5 @@ def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
       f"stage_shares={shares}: the last share is 0, but the epoch is chosen"
       " among those of the last stage; give it a share"
     )
-  parts = [max(1, round(epochs * share)) if share else 0 for share in shares]
-  parts[-1] = epochs - sum(parts[:-1])
-  if parts[-1] < 1:
-    raise UserError(
-      f"epochs={epochs}: {epochs} epochs are too few for stage shares"
-      f" {shares}; raise epochs"
-    )
-  return tuple(parts)
+  parts = [max(1, round(epochs * s)) if s else 0 for s in shares[:-1]]
+  return *parts, epochs - sum(parts)

@@ -4,9 +4,12 @@ Training never opens a pickle, which could run code. A `.pth` is a pickle:
 `convert` turns it into a `.safetensors`, with torch.
 """
 
+import contextlib
 import hashlib
+import logging
 import pathlib
 import zipfile
+from collections.abc import Iterator
 
 import numpy as np
 import safetensors
@@ -14,6 +17,7 @@ import safetensors.numpy
 
 from comen_jax import files
 from comen_jax.errors import UserError
+from comen_jax.terminal import screen
 
 _SUFFIXES = (".safetensors", ".npz")
 _HUB = "hf://"
@@ -145,13 +149,31 @@ def _fetch(pretrained: str) -> pathlib.Path:
       f"pretrained={pretrained} needs huggingface_hub: pip install"
       f" huggingface_hub, or {by_hand}"
     ) from e
+  names = f"{owner}/{repository}", file
   try:
-    found = huggingface_hub.hf_hub_download(f"{owner}/{repository}", file)
+    # Else each start would ask for a newer version, and wait without a network.
+    cached = huggingface_hub.try_to_load_from_cache(*names)
+    if isinstance(cached, str):
+      return pathlib.Path(cached)
+    screen.write(f"fetching {pretrained} from Hugging Face", "stderr")
+    with _without_warnings("huggingface_hub"):  # Of every try: twenty lines.
+      found = huggingface_hub.hf_hub_download(*names)
   except (OSError, ValueError) as e:  # No network, no such file, no access.
     raise UserError(
       f"pretrained={pretrained} cannot be fetched ({_one_line(e)}): {by_hand}"
     ) from e
   return pathlib.Path(found)
+
+
+@contextlib.contextmanager
+def _without_warnings(library: str) -> Iterator[None]:
+  logger = logging.getLogger(library)
+  level = logger.level
+  logger.setLevel(logging.ERROR)
+  try:
+    yield
+  finally:
+    logger.setLevel(level)
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,12 @@ KEY = jax.random.key(5)
 
 def _setup(size):
   return Setup(
-    "resnet18", points=(), norm="batch", image_size=size, stage_shares=(1.0,)
+    "resnet18",
+    points=(),
+    norm="batch",
+    image_size=size,
+    epochs=1,
+    stage_shares=(1.0,),
   )
 
 

@@ -11,6 +11,7 @@ from comen_jax import ranges
 from comen_jax.errors import UserError
 from comen_jax.methods import deepall, options, registry
 from comen_jax.methods.base import Method
+from comen_jax.nn import weights_file
 from comen_jax.report import configs
 from comen_jax.run.workdir import Workdir, check_config
 
@@ -96,6 +97,16 @@ def test_an_unsupported_pair_is_one_line(monkeypatch, supported, text):
   with pytest.raises(UserError) as caught:
     config_lib.check(config)
   assert str(caught.value).startswith(text)
+
+
+def test_an_unsupported_pair_is_found_before_weights_are_fetched(monkeypatch):
+  fetch = lambda name: pytest.fail(f"{name} was fetched")
+  monkeypatch.setattr(weights_file, "resolve", fetch)
+  config = load_config("vlcs")
+  assert config.pretrained and config.backbone == "alexnet"
+  config.method = "rsc"
+  with pytest.raises(UserError, match="backbone='alexnet': rsc supports"):
+    config_lib.check(config)
 
 
 def test_domain_labels_are_marked_by_the_registry(monkeypatch):

@@ -1,6 +1,7 @@
 """Tests which files of weights load, what is reported, what is refused."""
 
 import functools
+import logging
 import subprocess
 import sys
 import types
@@ -214,7 +215,9 @@ def test_file_that_cannot_be_read_is_one_line(tmp_path, name, content, text):
 
 
 def _hub(monkeypatch, download):
-  module = types.SimpleNamespace(hf_hub_download=download)
+  module = types.SimpleNamespace(
+    hf_hub_download=download, try_to_load_from_cache=lambda *names: None
+  )
   monkeypatch.setitem(sys.modules, "huggingface_hub", module)
 
 
@@ -224,6 +227,41 @@ def test_hub_file_is_fetched_by_repository_and_name(write, monkeypatch):
   _hub(monkeypatch, lambda *names: asked.append(names) or path)
   assert str(weights_file.resolve(HUB)) == path
   assert asked == [("timm/resnet18.tv_in1k", "model.safetensors")]
+
+
+def test_a_hub_file_of_the_cache_needs_no_network(tmp_path, monkeypatch):
+  constants = pytest.importorskip("huggingface_hub.constants")
+  monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+  repository = tmp_path / "models--timm--resnet18.tv_in1k"
+  (repository / "refs").mkdir(parents=True)
+  (repository / "refs" / "main").write_text("abc")
+  path = repository / "snapshots" / "abc" / "model.safetensors"
+  path.parent.mkdir(parents=True)
+  path.write_bytes(b"")
+  ask = lambda *names: pytest.fail("asked the network")
+  monkeypatch.setattr("huggingface_hub.hf_hub_download", ask)
+  assert weights_file.resolve(HUB) == path
+
+
+def test_a_fetch_is_one_line_and_its_tries_are_none(monkeypatch, capsys):
+  logger = logging.getLogger("huggingface_hub.utils._http")
+  handler = logging.StreamHandler(sys.stdout)
+
+  def offline(*names):
+    logger.warning("try 1 of 5")
+    raise OSError("no route")
+
+  _hub(monkeypatch, offline)
+  logging.getLogger().addHandler(handler)
+  try:
+    with pytest.raises(UserError):
+      weights_file.resolve(HUB)
+    logger.warning("later")
+  finally:
+    logging.getLogger().removeHandler(handler)
+  said = capsys.readouterr()
+  assert said.err == f"fetching {HUB} from Hugging Face\n"
+  assert "try" not in said.out and "later" in said.out
 
 
 def test_without_network_or_hub_the_error_gives_the_address(monkeypatch):
@@ -244,6 +282,13 @@ def test_without_network_or_hub_the_error_gives_the_address(monkeypatch):
 
   with pytest.raises(UserError, match="hf://owner/repository/file"):
     weights_file.resolve("hf://resnet18")
+
+
+def test_a_name_that_the_hub_refuses_is_one_line():
+  pytest.importorskip("huggingface_hub")
+  with pytest.raises(UserError, match="cannot be fetched") as caught:
+    weights_file.resolve("hf://a/b--c../../d.safetensors")
+  assert "\n" not in str(caught.value)
 
 
 def _convert(*arguments):

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from comen_jax.errors import UserError
-from comen_jax.methods.base import Setup
+from comen_jax.methods.base import Setup, split_epochs
 from comen_jax.methods.comen import clustering
 from comen_jax.nn.backbone import STYLE_FROM
 
@@ -106,3 +106,4 @@ def check(options: Options, setup: Setup) -> None:
       f"stage_shares={setup.stage_shares}: COMEN has three stages; give three"
       " shares (warm-up, discover, encode) that sum to 1"
     )
+  split_epochs(setup.epochs, setup.stage_shares)
