@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from comen_jax import ranges
+from comen_jax import ranges, variants
 from comen_jax.data import registry as datasets
 from comen_jax.data.dataset import Split
 from comen_jax.data.recipes import get_recipe
@@ -35,7 +35,7 @@ def check(config: ConfigDict) -> None:
   It reads no data. What depends on them is left to `check_split`.
   """
   ranges.check(config)
-  _choose("method", config.method, METHODS)
+  _check_name(config.method)
   _choose("backbone", config.backbone, BACKBONES)
   _choose("norm", norm(config), BACKBONES[config.backbone].norms)
   _choose("dataset", config.dataset, datasets.NAMES)
@@ -55,6 +55,16 @@ def check(config: ConfigDict) -> None:
   if (
     config.pretrained
   ):  # Last: a download takes time. Before data: they do too.
+    weights_file.resolve(config.pretrained)
+
+
+def find_weights(config: ConfigDict) -> None:
+  """Raises UserError if the pretrained weights cannot be found or fetched.
+
+  It comes after all other checks, since a download takes time, and before data,
+  which take minutes.
+  """
+  if config.pretrained:
     weights_file.resolve(config.pretrained)
 
 
@@ -194,6 +204,17 @@ def _check_backbone(config: ConfigDict) -> None:
       f"pretrained={config.pretrained}: {config.backbone} is trained from"
       " scratch, leave it empty"
     )
+
+
+def _check_name(method: str) -> None:
+  """Raises UserError at an unknown method; it may be a row of a sweep."""
+  if method not in METHODS and method in variants.VARIANTS:
+    settings = variants.VARIANTS[method].settings
+    flags = " ".join(
+      f"--config.{k}={v}" for k, v in settings.items() if v != ""
+    )
+    raise UserError(f"method={method!r} is a row of a sweep: here give {flags}")
+  _choose("method", method, METHODS)
 
 
 def _choose(name: str, value: str, choices: Iterable[str]) -> None:

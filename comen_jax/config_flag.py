@@ -1,13 +1,17 @@
 """The flag `--config`. What is wrong with it is said in one line."""
 
+import difflib
+import re
 import shlex
 import sys
+from typing import Any
 
 from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from comen_jax import ranges
 from comen_jax.errors import UserError
+from comen_jax.methods import options
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "Config file, such as configs/digits.py."
@@ -16,6 +20,7 @@ _DEBUG_NANS = flags.DEFINE_bool(
   "debug_nans", False,
   "Stop at the operation that makes the first NaN, with a traceback; slow.",
 )  # fmt: skip
+_MANY = 10  # Keys of a block; more are left to --help.
 _HELP = ("--help", "-help", "--h", "-h", "-?", "--helpshort")
 
 
@@ -48,6 +53,11 @@ def get(argv: list[str]) -> ConfigDict:
   return _CONFIG.value
 
 
+def given() -> dict[str, Any]:
+  """Returns the keys that have a flag, such as --config.seed=1: {"seed": 1}."""
+  return dict(config_flags.get_override_values(flags.FLAGS["config"]))
+
+
 def _parse(argv: list[str]) -> list[str]:
   try:
     rest = flags.FLAGS(argv)
@@ -57,7 +67,9 @@ def _parse(argv: list[str]) -> list[str]:
   except (AttributeError, KeyError) as e:
     # ml_collections puts quotes around its text again.
     text = str(e.args[0] if e.args else e).replace("\\n", " ")
-    raise UserError(f"the config has no such key: {_one_line(text)}") from e
+    raise UserError(
+      _unknown_key(argv) or f"the config has no such key: {_one_line(text)}"
+    ) from e
   except OSError as e:
     text = str(e).split("path]:")[-1]
     raise UserError(f"the config does not load: {_one_line(text)}") from e
@@ -67,7 +79,55 @@ def _parse(argv: list[str]) -> list[str]:
       name = text.partition("=")[2].partition(": ")[0]
       reason = text.splitlines()[-1].partition(": ")[2]
       raise UserError(f"{name} does not load: {_one_line(reason)}") from e
-    raise UserError(f"{_one_line(str(e))} (--help lists the flags)") from e
+    wrong = re.match(r"flag --config\.([\w.]+)=(.*?): ", text, re.DOTALL)
+    if wrong and (rule := ranges.RULES.get(wrong[1])):
+      value = _one_line(wrong[2])
+      raise UserError(f"{wrong[1]}={value}: give {rule.allowed}") from e
+    raise UserError(f"{_one_line(text)} (--help lists the flags)") from e
+
+
+def _unknown_key(argv: list[str]) -> str:
+  """Names the first flag that is no key of the config, and the nearest key."""
+  names = [word.lstrip("-").partition("=")[0] for word in argv]
+  config = _without_keys(argv)
+  if config is None:
+    return ""
+  keys = [key for key, _ in ranges.flat(config)]
+  blocks = {key.partition(".")[0] for key in keys if "." in key}
+  for key in [n[7:] for n in names if n.startswith("config.")]:
+    if key not in keys and key not in blocks:
+      return f"config.{key}: there is no such key; {_way_out(key, keys)}"
+  return ""
+
+
+def _without_keys(argv: list[str]) -> ConfigDict | None:
+  """The config as its file has it; None if the file does not load."""
+  # ml_collections looks for keys in sys.argv, whatever it is given.
+  plain = [w for w in argv if not w.lstrip("-").startswith("config.")]
+  kept, sys.argv = sys.argv, plain
+  try:
+    flags.FLAGS(plain)
+    return _CONFIG.value
+  except (AttributeError, KeyError, flags.Error):
+    return None
+  finally:
+    sys.argv = kept
+
+
+def _way_out(key: str, keys: list[str]) -> str:
+  """What a user can give in place of a key that does not exist."""
+  block, dot, _ = key.partition(".")
+  if own := [k for k in keys if dot and k.startswith(f"{block}.")]:
+    near = difflib.get_close_matches(key, own, 1, 0.85)
+    if not near and len(own) < _MANY:
+      return f"give one of {', '.join(own)}"
+  else:
+    near = difflib.get_close_matches(key, keys, 1)
+  if near:
+    return f"did you mean config.{near[0]}?"
+  if blocks := options.COMBINATIONS.get(block):
+    return f"the options of {block} are in {' and '.join(blocks)}"
+  return "--help lists the keys"
 
 
 def _keys() -> str:

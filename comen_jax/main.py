@@ -25,6 +25,7 @@ _WORKDIR = flags.DEFINE_string(
 
 def main(argv: list[str]) -> None:
   config = config_flag.get(argv)
+  options.check_read(config_flag.given(), [config.method])
   stopping.listen()
   # Imported here: jax takes seconds, and --help or a wrong flag needs none.
   from comen_jax import process, train

@@ -10,7 +10,7 @@ norm, they are the fair rivals of a method that normalises.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from comen_jax.methods.options import OPTIONS, used_blocks
+from comen_jax.methods.options import OPTIONS, reads, used_blocks
 
 LABELS_MARK = " (uses domain labels)"
 
@@ -184,6 +184,10 @@ def name_of(config: Mapping[str, Any]) -> str:
 def title_of(row: str) -> str:
   """Returns the title of a row, which may be no variant: see `name_of`."""
   name, space, settings = row.partition(" ")
+  first, _, others = settings.strip("()").partition(", ")
+  normed = VARIANTS.get(f"{name}_bn")
+  if first == "norm=batch" and normed and normed.settings["method"] == name:
+    name, settings = f"{name}_bn", f"({others})"
   title = VARIANTS[name].title if name in VARIANTS else name
   return f"{title}{space}{settings}"
 
@@ -204,6 +208,7 @@ def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
     found |= {
       prefix + key: _same(given.get(key, value))
       for key, value in defaults.items()
+      if reads(method, f"{block}.{key}")
     }
   return found
 

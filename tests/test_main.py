@@ -177,8 +177,8 @@ def assert_one_line(code, err, text):
 @pytest.mark.parametrize(
   ("argument", "text"),
   [
-    ("--config.targt=svhn", 'Did you mean "target"'),
-    ("--config.seed=one", "--config.seed=one"),
+    ("--config.targt=svhn", "did you mean config.target?"),
+    ("--config.seed=one", "seed=one: give a whole number"),
     ("--config=configs/none.py", "configs/none.py"),
     ("--config.data_dir=no_such_folder", "no_such_folder"),
     ("svhn", "svhn is not a flag"),

@@ -111,6 +111,12 @@ def test_the_ablation_has_every_variant_of_comen_and_deepall_once():
       "vrex (norm=batch, warmup=0.0)",
     ),
     ({"method": "vrex", "irm__weight": 9.0}, "vrex"),  # Not its option.
+    # COMEN with FACT's pictures leaves the teacher out, and its weight.
+    ({"method": "comen_fact", "fact__weight": 9.0}, "comen_fact"),
+    (
+      {"method": "comen_fact", "fact__strength": 0.5},
+      "comen_fact (fact.strength=0.5)",
+    ),
     (
       {"method": "mixstyle", "mixstyle__layers": ("layer1",)},
       "mixstyle (layers=('layer1',))",
@@ -136,6 +142,20 @@ def test_a_title_keeps_the_options_of_its_row():
   assert variants.title_of("fact") == "FACT"
   assert variants.title_of("fact (alpha=0.2)") == "FACT (alpha=0.2)"
   assert variants.title_of("mine (a=1)") == "mine (a=1)"
+
+
+@pytest.mark.parametrize(
+  ("row", "title"),
+  [
+    ("fact (norm=batch, alpha=0.2)", "FACT + BatchNorm (alpha=0.2)"),
+    ("fact (norm=none, alpha=0.2)", "FACT (norm=none, alpha=0.2)"),
+    # Not the row deepall_bn, which is another method.
+    ("deepall (norm=batch)", "DeepAll (norm=batch)"),
+    ("comen (norm=batch, protogr=False)", "COMEN (norm=batch, protogr=False)"),
+  ],
+)
+def test_a_title_says_batch_norm_as_the_row_without_options_does(row, title):
+  assert variants.title_of(row) == title
 
 
 def test_variants_are_pure_data():

@@ -67,6 +67,7 @@ def main(argv: list[str]) -> None:
     shard=_SHARD.value,
     jobs=_JOBS.value,
     dry_run=_DRY_RUN.value,
+    given=config_flag.given(),
   )
   debugged = nans.debugged(config_flag.debug_nans())
   in_one_line = disk_errors.in_one_line(wanted.workdir)

@@ -1,7 +1,9 @@
 """Lists the runs of a sweep: targets x variants x M x seeds, and its shards."""
 
+import difflib
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -9,6 +11,7 @@ from comen_jax import config as config_lib
 from comen_jax import ranges, variants
 from comen_jax.data.dataset import Dataset, leave_one_out
 from comen_jax.errors import UserError
+from comen_jax.methods import options
 from comen_jax.methods.registry import METHODS
 from comen_jax.variants import VARIANTS, Variant
 
@@ -47,6 +50,32 @@ def check(
   for name in row_names(methods, config):
     given = {**_variant(name).settings, "num_domains": counts[0]}
     config_lib.check(_with(config, given))
+
+
+def check_given(
+  given: Mapping[str, Any], methods: str, config: ConfigDict
+) -> None:
+  """Raises UserError at a flag that the rows would override or not read.
+
+  Args:
+    given: keys of the config that flags gave, with their values.
+    methods: see `make`.
+    config: config that all runs share.
+  """
+  if "method" in given:
+    raise UserError(
+      f"config.method={given['method']}: a sweep sets this key; give --methods"
+    )
+  rows = {name: _variant(name).settings for name in row_names(methods, config)}
+  for name, settings in rows.items():
+    for key in sorted(set(settings) & set(given) - set(_TAKEN)):
+      if given[key] != settings[key]:
+        raise UserError(
+          f"config.{key}={given[key]}: the row {name} sets this key to"
+          f" {settings[key]}; leave the flag out, or leave the row out of"
+          " --methods"
+        )
+  options.check_read(given, (row["method"] for row in rows.values()))
 
 
 def make(
@@ -160,9 +189,12 @@ def _variant(name: str) -> Variant:
     return VARIANTS[name]
   if name in METHODS:
     return Variant(name, {"method": name, "norm": ""})
-  names = ", ".join([*VARIANTS, *(m for m in METHODS if m not in VARIANTS)])
+  groups = _groups()
+  near = difflib.get_close_matches(name, [*groups, *VARIANTS, *METHODS], 3)
+  hint = f" did you mean {', '.join(dict.fromkeys(near))}?" if near else ""
   raise UserError(
-    f"methods={name}: choose from {names}, or {', '.join(_groups())}"
+    f"methods={name}: there is no such row;{hint} give rows or"
+    f" {', '.join(groups)}; --help lists all rows"
   )
 
 

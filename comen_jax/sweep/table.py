@@ -2,7 +2,8 @@
 
 import pathlib
 import sys
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 from ml_collections import ConfigDict
@@ -21,7 +22,10 @@ from comen_jax.sweep.tally import Tally, place
 
 
 class Wanted(NamedTuple):
-  """The flags of the command, as they were given."""
+  """The flags of the command, as they were given.
+
+  `given` has the keys of the config that have a flag, with their values.
+  """
 
   workdir: str
   targets: str
@@ -31,6 +35,7 @@ class Wanted(NamedTuple):
   shard: str
   jobs: int
   dry_run: bool
+  given: Mapping[str, Any]
 
 
 def train_runs(config: ConfigDict, wanted: Wanted) -> None:
@@ -50,7 +55,10 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
   folder = pathlib.Path(wanted.workdir).absolute()
   # All that can be checked without data comes before they are read.
   grid.check(config, wanted.seeds, wanted.methods, wanted.num_domains)
+  grid.check_given(wanted.given, wanted.methods, config)
   grid.part([], wanted.shard)
+  if not wanted.dry_run:
+    config_lib.find_weights(config)
   with agreement.alike():
     dataset = registry.load(config.dataset, config.data_dir, config.store_size)
     runs = grid.make(
@@ -104,4 +112,4 @@ def _list(folder: pathlib.Path, runs: list[grid.Run]) -> None:
     figure = f"  target {accuracy:.2f} %" if state == "done" else ""
     console.say(f"{state:6} {run.name}{figure}")
   told = ", ".join(f"{count} {state}" for state, count in counts.items())
-  console.say(f"{len(runs)} runs: {told}")
+  console.say(f"{len(runs)} run{'s' * (len(runs) != 1)}: {told}")

@@ -169,6 +169,42 @@ def test_what_the_sweep_sets_cannot_be_set_beside_it(key, value, flag, config):
     grid.check(config, "0", "comen", "")
 
 
+@pytest.mark.parametrize(
+  ("given", "methods", "text"),
+  [
+    ({"comen.protogr": False}, "deepall,comen", "row comen sets .* to True"),
+    ({"augment": "amplitude"}, "comen_randconv", None),
+    ({"augment": "amplitude"}, "deepall_bn_randconv", "sets .* to randconv"),
+    ({"augment": "randconv"}, "deepall_bn_randconv", None),
+    ({"method": "fact"}, "comen", "give --methods"),
+    ({"sfa_a.strength": 0.1}, "sfa_s,deepall", "not read by sfa_s, deepall"),
+    ({"sfa_a.strength": 0.1, "epochs": 3}, "sfa_s,sfa_a", None),
+    ({"randconv.weight": 0.0}, "comen_randconv", "not read by comen_randconv"),
+    ({"randconv.mix": False, "comen.portion": 1.0}, "comen_randconv", None),
+    ({"mixstyle.alpha": 0.3}, "comen_mixstyle", None),
+  ],
+)
+def test_a_flag_that_a_row_overrides_or_none_reads_is_one_line(
+  given, methods, text, config
+):
+  if text is None:
+    grid.check_given(given, methods, config)
+    return
+  with pytest.raises(UserError, match=text) as caught:
+    grid.check_given(given, methods, config)
+  (key,) = given
+  assert f"config.{key}" in str(caught.value)
+  assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  ("name", "near"), [("labelfree", "label_free"), ("sagnet_bn", "sagnet")]
+)
+def test_a_wrong_row_gets_the_nearest_names(name, near, config):
+  with pytest.raises(UserError, match=f"did you mean {near},"):
+    grid.check(config, "0", name, "")
+
+
 def test_a_method_without_a_variant_has_a_row_of_its_own(
   config, dataset, monkeypatch
 ):

@@ -9,9 +9,10 @@ Every config has a block of these defaults for each method, so they are flags:
 `--config.mixstyle.probability=0.3`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_type_hints
 
+from comen_jax.errors import UserError
 from comen_jax.methods.options import label_free, labelled
 from comen_jax.rules import Rule
 
@@ -47,6 +48,9 @@ COMBINATIONS = {
   "comen_randconv": ("comen", "randconv"),
   "comen_fact": ("comen", "fact"),
 }
+# The options of a combination's other method that it reads. The others belong
+# to what it leaves out: an agreement, a teacher.
+_READ = {"randconv": ("mix", "keep"), "fact": ("strength",)}
 
 
 def blocks() -> dict[str, dict[str, Any]]:
@@ -64,6 +68,29 @@ def rules() -> Iterator[tuple[str, Rule]]:
 def used_blocks(method: str) -> tuple[str, ...]:
   """Names of the config blocks that set options of `method`."""
   return COMBINATIONS.get(method, (method,))
+
+
+def reads(method: str, key: str) -> bool:
+  """Whether a method reads a config key, such as "fact.strength".
+
+  Keys outside the blocks of methods concern all of them.
+  """
+  block, _, name = key.partition(".")
+  if block not in OPTIONS and block != "comen":
+    return True
+  if method in COMBINATIONS and block in _READ:
+    return block in used_blocks(method) and name in _READ[block]
+  return block in used_blocks(method)
+
+
+def check_read(given: Iterable[str], methods: Iterable[str]) -> None:
+  """Raises UserError at a key that was given and that no method reads."""
+  methods = tuple(dict.fromkeys(methods))
+  for key in given:
+    if not any(reads(method, key) for method in methods):
+      raise UserError(
+        f"config.{key} is not read by {', '.join(methods)}: leave it out"
+      )
 
 
 def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
