@@ -148,6 +148,7 @@ def build(
   """
   shardings = shardings or sharding.make()
   if dataset is None:
+    config_lib.find_weights(config)
     dataset = datasets.load(config.dataset, config.data_dir, config.store_size)
   split = leave_one_out(dataset, config.target)
   config_lib.check_split(config, split)

@@ -19,7 +19,7 @@ from comen_jax.data.views import Views
 from comen_jax.metrics import EvalMetrics
 from comen_jax.nn.backbone import Outputs, Tap
 from comen_jax.sharding import Shardings, paced
-from comen_jax.train_state import TrainState, paths_above
+from comen_jax.train_state import TrainState, check_outcome, paths_above
 
 Metrics = dict[str, jax.Array]
 TrainStep = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, Metrics]]
@@ -83,7 +83,12 @@ def train_step(
   """
   view_key, loss_key = jax.random.split(jax.random.fold_in(key, state.step))
   batch = training_view(batch, views, view_key)
-  of_params = lambda params: loss(state.replace(params=params), batch, loss_key)
+
+  def of_params(params: Any):
+    value, aux = loss(state.replace(params=params), batch, loss_key)
+    check_outcome(state, value, *aux)
+    return value, aux
+
   (value, aux), grads = jax.value_and_grad(of_params, has_aux=True)(
     state.params
   )

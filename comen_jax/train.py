@@ -44,7 +44,6 @@ def train_and_evaluate(config: ConfigDict, workdir: str) -> dict[str, Any]:
   """Trains, or goes on training, in `workdir`; returns what was measured."""
   with agreement.alike():
     config_lib.check(config)
-    config_lib.find_weights(config)
     experiment = build(config)
   with Workdir(workdir, config.to_dict(), experiment.identity) as run:
     if not run.result():

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from comen_jax.errors import UserError
+
 
 @flax.struct.dataclass
 class TrainState:
@@ -69,3 +71,45 @@ def forget_momentum(state: TrainState, paths: Sequence[str]) -> TrainState:
 
   opt_state = jax.tree_util.tree_map_with_path(forget, state.opt_state)
   return state.replace(opt_state=opt_state)
+
+
+def check_outcome(
+  state: TrainState, loss: Any, batch_stats: Any, memory: Any, metrics: Any
+) -> None:
+  """Raises UserError if a loss returned what training cannot go on with.
+
+  It looks at shapes and types alone: a compiled step does not have it.
+
+  Args:
+    state: the state that the loss got.
+    loss: the loss, which must be a scalar.
+    batch_stats: new running statistics, in the form of the state's.
+    memory: new memory, in the form of the state's.
+    metrics: values for the log by name, scalars.
+  """
+  for name, value in (("the loss", loss), *metrics.items()):
+    if jnp.shape(value):
+      raise UserError(
+        f"{name} has shape {jnp.shape(value)}: return one number, such as the"
+        " mean"
+      )
+  for name, new, old in (
+    ("running statistics", batch_stats, state.batch_stats),
+    ("memory", memory, state.memory),
+  ):
+    now, before = _forms(new), _forms(old)
+    for path in sorted(now.keys() | before.keys()):
+      if now.get(path) != before.get(path):
+        raise UserError(
+          f"{name}{path} is {now.get(path, 'not there')} after the loss and"
+          f" {before.get(path, 'not there')} before it: every step keeps the"
+          " structure, shapes and types"
+        )
+
+
+def _forms(tree: Any) -> dict[str, str]:
+  """Type and shape of each leaf, such as "float32[3, 4]", by its path."""
+  return {
+    jax.tree_util.keystr(path): f"{jnp.result_type(x)}{list(jnp.shape(x))}"
+    for path, x in jax.tree_util.tree_leaves_with_path(tree)
+  }
