@@ -4,6 +4,7 @@ import shlex
 
 from comen_jax.report.document import Cell, Section, Table
 from comen_jax.report.records import Record
+from comen_jax.variants import VARIANTS
 
 _SEEDS = "0,1,2"
 _METHODS = "deepall,deepall_bn,comen"
@@ -20,12 +21,13 @@ def of(records: list[Record]) -> Section:
     what = "compare with DeepAll" if len(records) == 1 else "train more seeds"
     rows.append((f"{what}: three seeds, every target", _sweep(records[0])))
     rows.append(("then make the page again", "python -m comen_jax.report W"))
-  trained = [r.folder for r in records if _is_trained(r)]
+  trained = [r for r in records if _is_trained(r)]
   if trained:
-    run = shlex.quote(str(trained[0]))
+    best = max(trained, key=lambda r: r.measured["val_accuracy"])
+    run = shlex.quote(str(best.folder))
     rows.append(
       (
-        "classify images of your own with a trained network",
+        "classify images of your own (network of best source validation)",
         f"python -m comen_jax.predict --run {run} IMAGES",
       )
     )
@@ -55,21 +57,35 @@ def _is_trained(record: Record) -> bool:
 
 def _sweep(record: Record) -> str:
   """Returns the command of a sweep with the settings of a run."""
-  methods = _METHODS
-  method = record.measured.get("method", "comen")
-  if method not in _METHODS.split(","):
-    methods += f",{method}"
+  methods, row = _METHODS, _row_of(record)
+  if row not in _METHODS.split(","):
+    methods += f",{row}"
+  # What the row sets, the sweep gives to this row alone.
+  own = VARIANTS[row].settings if row in VARIANTS else {}
+  taken = (*_SWEPT, *(f"--config.{key}" for key in own))
   return " ".join(
     [
       "python -m comen_jax.sweep",
-      *_settings(record.provenance.get("command", "")),
+      *_settings(record.provenance.get("command", ""), taken),
       f"--workdir W --targets=all --seeds={_SEEDS} --methods={methods}",
     ]
   )
 
 
-def _settings(command: str) -> list[str]:
-  """Returns the flags --config and --config.* of a command, quoted."""
+def _row_of(record: Record) -> str:
+  """The row of a sweep that trains the method of a run, with its norm."""
+  name, _, settings = record.row.partition(" ")
+  normed = f"{name}_bn"
+  if settings.startswith("(norm=batch") and normed in VARIANTS:
+    return normed
+  return name
+
+
+def _settings(command: str, taken: tuple[str, ...]) -> list[str]:
+  """Returns the flags --config and --config.* of a command, quoted.
+
+  Those that the sweep sets itself, `taken`, are left out.
+  """
   try:
     words = shlex.split(command)
   except ValueError:  # Its quotes do not match.
@@ -79,7 +95,7 @@ def _settings(command: str) -> list[str]:
     name, equals, _ = word.partition("=")
     if name != "--config" and not name.startswith("--config."):
       continue
-    if name in _SWEPT:
+    if name in taken:
       continue
     found.append(shlex.quote(word))
     if not equals and words[n + 1 :]:

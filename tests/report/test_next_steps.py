@@ -1,5 +1,7 @@
 """The commands that a report proposes."""
 
+import pytest
+
 from comen_jax.report import next_steps
 
 from .helpers import record
@@ -23,6 +25,44 @@ def test_one_run_is_compared_by_a_sweep_of_the_same_settings():
     " --workdir W --targets=all --seeds=0,1,2"
     " --methods=deepall,deepall_bn,comen"
   )
+
+
+@pytest.mark.parametrize(
+  ("row", "flags", "kept", "proposed"),
+  [
+    ("mixstyle_bn", "--config.norm=batch", "", "mixstyle_bn"),
+    (
+      "mixstyle (norm=batch, alpha=0.4)",
+      "--config.norm=batch --config.mixstyle.alpha=0.4",
+      "--config.mixstyle.alpha=0.4 ",
+      "mixstyle_bn",
+    ),
+    ("deepall_bn_randconv", "--config.augment=randconv", "", None),
+    ("fact", "--config.augment=jigen", "--config.augment=jigen ", "fact"),
+    ("mine", "", "", "mine"),
+  ],
+)
+def test_the_proposed_row_has_the_norm_and_pictures_of_the_run(
+  row, flags, kept, proposed
+):
+  command = f"python -m comen_jax.main --config C {flags} --config.method=x"
+  found = commands(record(row, provenance={"command": command}))
+  assert found[0] == (
+    f"python -m comen_jax.sweep --config C {kept}--workdir W --targets=all"
+    f" --seeds=0,1,2 --methods=deepall,deepall_bn,comen,{proposed or row}"
+  )
+
+
+def test_the_network_of_best_source_validation_is_proposed(tmp_path):
+  made = []
+  for seed, accuracy in enumerate((0.5, 0.9, 0.7)):
+    folder = tmp_path / str(seed)
+    (folder / "checkpoints").mkdir(parents=True)
+    made.append(
+      record(seed=seed, val_accuracy=accuracy)._replace(folder=folder)
+    )
+  (found,) = [c for c in commands(*made) if "predict" in c]
+  assert str(tmp_path / "1") in found
 
 
 def test_a_command_that_cannot_be_read_is_left_to_the_reader():

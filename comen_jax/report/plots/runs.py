@@ -1,4 +1,8 @@
-"""Chooses the runs to draw: DeepAll beside COMEN, per data set and target."""
+"""Chooses the runs to draw: two rows per data set and target.
+
+They are DeepAll and COMEN; where one of them is missing, other rows take its
+place, in the order of the tables.
+"""
 
 import pathlib
 from typing import Any, NamedTuple
@@ -32,7 +36,8 @@ class Method(NamedTuple):
 
   Attributes:
     title: name of the row, as in the tables.
-    colour: index of `Theme.methods`; always 0 for DeepAll, 1 for COMEN.
+    colour: index of `Theme.methods`: 0 for DeepAll, 1 for COMEN, and what is
+      left for another row.
     num_domains: M, 0 for a method without latent domains.
     seed: lowest seed that has a whole analysis.npz, -1 if none has.
     analysis: path of that analysis.npz, or None.
@@ -68,8 +73,6 @@ class Task(NamedTuple):
 
 def tasks(records: list[Record], tell: Tell = warn) -> tuple[Task, ...]:
   """Returns the tasks in the order of tables, of the runs that have a folder.
-
-  If neither DeepAll nor COMEN was run, the first two other rows are drawn.
 
   Args:
     records: finished runs.
@@ -117,8 +120,12 @@ def _methods(records: list[Record], tell: Tell) -> tuple[Method, ...]:
   pair = _PAIR
   if "deepall" not in by_row:
     pair = ("deepall_bn", "comen")  # Also DeepAll, with BatchNorm.
-  shown = [row for row in pair if row in by_row] or list(by_row)[:2]
-  colours = [pair.index(r) if r in pair else n for n, r in enumerate(shown)]
+  known = [row for row in pair if row in by_row]
+  others = [row for row in by_row if row not in known]
+  shown = [*known, *others][: len(pair)]
+  colours = [pair.index(r) if r in pair else None for r in shown]
+  free = [n for n in range(len(pair)) if n not in colours]
+  colours = [free.pop(0) if c is None else c for c in colours]
   return tuple(_method(r, c, by_row[r], tell) for r, c in zip(shown, colours))
 
 

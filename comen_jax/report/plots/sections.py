@@ -79,13 +79,17 @@ _SEEDS = (
   " validation chose; a tick is the mean over seeds, printed at the right. Each"
   " target is held out of training and has an axis of its own."
 )
+_TWO_ROWS = (
+  " This figure and those below show two rows: DeepAll and COMEN, or what the"
+  " tables have in their place."
+)
 _CURVES = (
   "Thick lines are means over seeds, thin lines are single seeds. Each method"
   " has its own sum of losses, so losses of different methods cannot be"
   " compared; dotted lines show the cross-entropy alone. The epoch is chosen by"
   " source validation. Target accuracy is shown for the epochs that could be"
   " chosen; it is not used to choose."
-)
+) + _TWO_ROWS
 _CONFUSION = (
   "Rows are true classes and columns are predictions, in per cent of the row,"
   " over all images of the target (lowest seed)."

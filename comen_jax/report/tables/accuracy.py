@@ -29,6 +29,10 @@ _ONE_SEED_NOTE = (
   "One seed: no conclusion. A column has a best value in bold only if every row"
   " has at least two seeds there."
 )
+_BOLD_NOTE = (
+  "Bold is the highest mean of a column. Whether it differs from another row is"
+  " what the paired differences say."
+)
 _ORACLE_NOTE = (
   "The oracle chooses the epoch by the target's own accuracy, which is unknown"
   " in practice: it shows how much a better rule could gain, and is not a"
@@ -166,6 +170,8 @@ def notes_on(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
   seeds = [len(g.runs[t]) for g in groups for t in targets if t in g.runs]
   if len(groups) > 1 and 1 in seeds:
     notes.append(_ONE_SEED_NOTE)
+  elif len(groups) > 1:
+    notes.append(_BOLD_NOTE)
   if any(g.setting.domain_labels for g in groups):
     notes.append(LABELS_NOTE)
   return notes

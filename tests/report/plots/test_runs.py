@@ -19,6 +19,27 @@ def test_normalised_deepall_stands_beside_comen_where_plain_was_not_run(
   ]
 
 
+def test_a_rival_takes_the_place_of_a_row_that_was_not_run(tmp_path):
+  made = {
+    row: drawable(tmp_path, row, metrics=log(2, 1))
+    for row in ("deepall_bn", "comen", "fact", "rsc")
+  }
+  drawn = lambda *rows: [
+    (m.title, m.colour) for m in runs.tasks([made[r] for r in rows])[0].methods
+  ]
+  # RSC is above FACT in the tables.
+  assert drawn("deepall_bn", "fact", "rsc") == [
+    ("DeepAll + BatchNorm", 0),
+    ("RSC", 1),
+  ]
+  assert drawn("rsc", "comen") == [("COMEN", 1), ("RSC", 0)]
+  assert drawn("rsc", "fact") == [("RSC", 0), ("FACT", 1)]
+  assert drawn("comen", "rsc", "deepall_bn") == [
+    ("DeepAll + BatchNorm", 0),
+    ("COMEN", 1),
+  ]
+
+
 def test_of_several_sizes_that_of_the_sources_is_drawn(tmp_path):
   records = [
     drawable(tmp_path, num_domains=m, analysis=arrays()) for m in (1, 2, 3, 4)
