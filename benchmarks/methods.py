@@ -22,6 +22,7 @@ from comen_jax.errors import Parser, UserError, command_line
 from comen_jax.files import write_json, write_text
 from comen_jax.variants import VARIANTS
 
+_RECORD = pathlib.Path("results/methods.json")
 _QUICK = How(rounds=2, turn=0.1)
 _BATCH = made.NETWORKS["digits"].batch
 # Norm -> DeepAll with that norm. SDNorm has none; BatchNorm is its nearest.
@@ -30,8 +31,9 @@ BASELINES = {"none": "deepall", "batch": "deepall_bn", "sdnorm": "deepall_bn"}
 
 def main(argv: list[str] | None = None) -> None:
   args = _parse(argv)
-  record = _read(args.out)
-  if not args.table:
+  if args.table:
+    record = _read(args.out or _RECORD)
+  else:
     record = {"command": _command(args), **measure(args.how, args.batch)}
     if args.out:
       args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -126,8 +128,10 @@ def _of(name: str, norm: str, times: Times) -> dict[str, Any]:
   }
 
 
-def _read(out: pathlib.Path | None) -> dict[str, Any]:
-  return json.loads(out.read_text()) if out and out.exists() else {}
+def _read(record: pathlib.Path) -> dict[str, Any]:
+  if not record.exists():
+    raise UserError(f"--table: there is no {record}; measure first, without it")
+  return json.loads(record.read_text())
 
 
 def _command(args) -> str:
@@ -153,7 +157,9 @@ def _parse(argv: list[str] | None):
     help="markdown page whose table is replaced, such as docs/methods.md",
   )
   parser.add_argument(
-    "--table", action="store_true", help="print the table of the record only"
+    "--table",
+    action="store_true",
+    help=f"print the table of --out only (default: {_RECORD})",
   )
   parser.add_argument("--rounds", type=int, help="number of rounds")
   parser.add_argument(

@@ -169,6 +169,7 @@ def check_method(config: ConfigDict) -> None:
   """Raises UserError if the method does not fit its network or options."""
   entry = METHODS[config.method]
   setup = Setup(
+    config.method,
     config.backbone,
     BACKBONES[config.backbone].points,
     norm(config),

@@ -66,7 +66,10 @@ RULES = {
   "store_size": whole(1, 4096),
   "image_size": whole(1, 4096),
   "normalise": name("half", "imagenet"),
-  "augment": Rule(_is_recipe, "the name of a recipe, or a mapping"),
+  "augment": Rule(
+    _is_recipe,
+    "one of none, digits, amplitude, randconv, jigen, mmld; or a mapping",
+  ),
   # Training
   "seed": whole(0, 2**32 - 1),  # jax keeps no more bits of a seed.
   "num_domains": whole(1, 1000),

@@ -65,14 +65,14 @@ def is_number(value: Any) -> bool:
 
 
 def _are_names(value: Any) -> bool:
-  return isinstance(value, tuple | list) and all(
-    isinstance(v, str) for v in value
-  )
+  if not isinstance(value, tuple | list):
+    return False
+  return all(isinstance(v, str) for v in value) and len({*value}) == len(value)
 
 
 FLAG = Rule(lambda v: type(v) is bool, "True or False")
 NAME = Rule(lambda v: isinstance(v, str), "a name")
-NAMES = Rule(_are_names, "names, such as ('layer1', 'layer2')")
+NAMES = Rule(_are_names, "different names, such as ('layer1', 'layer2')")
 PATH = Rule(lambda v: isinstance(v, str), "a path")
 NOT_NEGATIVE = number(0)
 PROBABILITY = number(0, 1)

@@ -45,7 +45,7 @@ def get_config() -> ConfigDict:
   config.store_size = 32  # Pixels of the stored square image.
   config.image_size = 32  # Pixels of the network's input.
   config.normalise = "half"  # (x - .5) / .5
-  config.augment = "none"  # none, amplitude, randconv, jigen, mmld
+  config.augment = "none"  # none, digits, amplitude, randconv, jigen, mmld
 
   # Training
   config.seed = 0

@@ -38,7 +38,7 @@ def get_config() -> ConfigDict:
   config.store_size = 256  # Pixels of the stored square image.
   config.image_size = 224  # Pixels of the network's input.
   config.normalise = "imagenet"
-  config.augment = "jigen"  # none, amplitude, randconv, jigen, mmld
+  config.augment = "jigen"  # none, digits, amplitude, randconv, jigen, mmld
 
   # Training
   config.seed = 0

@@ -7,6 +7,7 @@ from conftest import ROOT, load_config
 from comen_jax import config as config_lib
 from comen_jax import ranges
 from comen_jax.data import registry
+from comen_jax.data.recipes import RECIPES
 from comen_jax.data.views import NORMALISATIONS
 from comen_jax.errors import UserError
 from comen_jax.methods.comen.clustering import CLUSTERINGS
@@ -125,6 +126,7 @@ def test_help_lists_the_names_that_the_registries_know():
   known = {
     "norm": DigitsCNN.norms,
     "backbone": BACKBONES,
+    "augment": RECIPES,
     "dataset": registry.NAMES,
     "normalise": NORMALISATIONS,
     "comen.prototype_form": FORMS,

@@ -12,6 +12,7 @@ from comen_jax.data.batches import Batch
 from comen_jax.data.sources import Sources
 from comen_jax.data.views import Views
 from comen_jax.errors import UserError
+from comen_jax.methods.options import used_blocks
 from comen_jax.nn.backbone import Backbone, Outputs
 from comen_jax.steps import Diagnose, FeatureStep, Loss
 from comen_jax.train_state import TrainState
@@ -159,6 +160,7 @@ class Setup(NamedTuple):
   """What a config says beside a method's options, known before data are read.
 
   Attributes:
+    method: name of the method.
     backbone: name of the backbone.
     points: names of its points, where a loss may reach into it.
     norm: normalisation of the backbone, "none", "batch" or "sdnorm".
@@ -167,6 +169,7 @@ class Setup(NamedTuple):
     stage_shares: shares of the epochs for the stages of a method.
   """
 
+  method: str
   backbone: str
   points: tuple[str, ...]
   norm: str
@@ -181,8 +184,8 @@ def check_layers(options: Any, setup: Setup) -> None:
   for name in options.layers:
     if name not in maps:
       raise UserError(
-        f"layers={options.layers}: {setup.backbone} has no {name!r}; choose"
-        f" from {', '.join(maps)}"
+        f"{used_blocks(setup.method)[-1]}.layers={options.layers}:"
+        f" {setup.backbone} has no {name!r}; choose from {', '.join(maps)}"
       )
 
 

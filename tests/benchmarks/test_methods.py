@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import methods, methods_table
 from benchmarks.alternate import How, Times
+from comen_jax.errors import UserError
 from comen_jax.methods.registry import METHODS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -15,15 +16,30 @@ RECORD = ROOT / "results" / "methods.json"
 
 
 def test_the_page_has_the_table_of_the_registry_and_the_record():
-  record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-  # `python -m benchmarks.methods --table --page docs/methods.md` puts it there.
-  assert methods_table.render(record) in PAGE
+  record = json.loads(RECORD.read_text())
+  command = "python -m benchmarks.methods --table --page docs/methods.md"
+  assert methods_table.render(record) in PAGE, f"{command} puts it there"
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_page_says_what_each_method_does(name):
   text = PAGE.partition("## What each one does")[2]
-  assert f"`{name}`" in text
+  assert f"`{name}`" in text, f"add a line on {name} to docs/methods.md"
+
+
+def test_the_table_is_that_of_the_record_and_none_is_made_without_one(
+  tmp_path, monkeypatch, capsys
+):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "page.md").write_text(PAGE)
+  command = ["--table", "--page", "page.md"]
+  with pytest.raises(UserError, match=r"results/methods\.json; measure first"):
+    methods.main(command)
+  (tmp_path / "results").mkdir()
+  (tmp_path / "results" / "methods.json").write_text(RECORD.read_text())
+  methods.main(command)
+  assert (tmp_path / "page.md").read_text() == PAGE
+  assert "not measured" not in capsys.readouterr().out
 
 
 def line(table: str, name: str) -> list[str]:

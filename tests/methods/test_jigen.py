@@ -16,6 +16,7 @@ KEY = jax.random.key(5)
 
 def _setup(size):
   return Setup(
+    "jigen",
     "resnet18",
     points=(),
     norm="batch",
