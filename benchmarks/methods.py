@@ -130,7 +130,9 @@ def _of(name: str, norm: str, times: Times) -> dict[str, Any]:
 
 def _read(record: pathlib.Path) -> dict[str, Any]:
   if not record.exists():
-    raise UserError(f"--table: there is no {record}; measure first, without it")
+    raise UserError(
+      f"--table: there is no {record}; run it without --table first"
+    )
   return json.loads(record.read_text())
 
 

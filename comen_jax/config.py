@@ -52,17 +52,13 @@ def check(config: ConfigDict) -> None:
       )
   candidate_epochs(config)
   check_method(config)
-  if (
-    config.pretrained
-  ):  # Last: a download takes time. Before data: they do too.
-    weights_file.resolve(config.pretrained)
 
 
 def find_weights(config: ConfigDict) -> None:
   """Raises UserError if the pretrained weights cannot be found or fetched.
 
-  It comes after all other checks, since a download takes time, and before data,
-  which take minutes.
+  Call it after all other checks, since a download takes time, and before data
+  are read, which takes minutes.
   """
   if config.pretrained:
     weights_file.resolve(config.pretrained)
@@ -169,13 +165,13 @@ def check_method(config: ConfigDict) -> None:
   """Raises UserError if the method does not fit its network or options."""
   entry = METHODS[config.method]
   setup = Setup(
-    config.method,
-    config.backbone,
-    BACKBONES[config.backbone].points,
-    norm(config),
-    config.image_size,
-    config.epochs,
-    tuple(config.stage_shares),
+    method=config.method,
+    backbone=config.backbone,
+    points=BACKBONES[config.backbone].points,
+    norm=norm(config),
+    image_size=config.image_size,
+    epochs=config.epochs,
+    stage_shares=tuple(config.stage_shares),
   )
   supported = {"backbone": entry.backbones, "norm": entry.norms}
   for name, choices in supported.items():
@@ -214,7 +210,9 @@ def _check_name(method: str) -> None:
     flags = " ".join(
       f"--config.{k}={v}" for k, v in settings.items() if v != ""
     )
-    raise UserError(f"method={method!r} is a row of a sweep: here give {flags}")
+    raise UserError(
+      f"method={method!r} is a row of a sweep: main needs {flags}"
+    )
   _choose("method", method, METHODS)
 
 

@@ -184,12 +184,13 @@ def name_of(config: Mapping[str, Any]) -> str:
 def title_of(row: str) -> str:
   """Returns the title of a row, which may be no variant: see `name_of`."""
   name, space, settings = row.partition(" ")
-  first, _, others = settings.strip("()").partition(", ")
+  inside = settings.removeprefix("(").removesuffix(")")
+  first, comma, others = inside.partition(", ")
   normed = VARIANTS.get(f"{name}_bn")
   if first == "norm=batch" and normed and normed.settings["method"] == name:
-    name, settings = f"{name}_bn", f"({others})"
+    name, settings = f"{name}_bn", f"({others})" if comma else ""
   title = VARIANTS[name].title if name in VARIANTS else name
-  return f"{title}{space}{settings}"
+  return f"{title}{space if settings else ''}{settings}"
 
 
 def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:

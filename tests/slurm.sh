@@ -151,14 +151,15 @@ export XLA_FLAGS=${XLA_FLAGS/--xla_cpu_parallel_codegen_split_count=1/}
 COMEN_JAX_TEST_RUN=$folder PYTHONPATH=.:tests "$PYTHON" -c "import conftest, pathlib; conftest.draw_digits_dg(pathlib.Path('$folder/data'))"
 settings=(--config configs/digits.py --config.data_dir="$folder/data" --config.store_size=16
   --config.image_size=16 --config.epochs=3 --config.stage_shares="(0.34, 0.33, 0.33)"
-  --config.batch_size=48 --config.eval_batch_size=120 --config.comen.pretrain_steps=50
+  --config.batch_size=48 --config.eval_batch_size=120
   --config.logging.tensorboard=False)
+comen=(--config.comen.pretrain_steps=50)  # The sweep of DeepAll would refuse it.
 has_lines() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
 
 echo "1. two tasks of one job, against one process"
-"$PYTHON" -m comen_jax.main "${settings[@]}" --workdir "$folder/runs/one" >"$folder/one.out" 2>&1 ||
+"$PYTHON" -m comen_jax.main "${settings[@]}" "${comen[@]}" --workdir "$folder/runs/one" >"$folder/one.out" 2>&1 ||
   fail "one process alone"
-job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" --workdir "$folder/runs/two")
+job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" "${comen[@]}" --workdir "$folder/runs/two")
 wait_for_end "$job" COMPLETED
 agree one two 1e-4
 
@@ -174,7 +175,7 @@ done
 [ "$(cat "$folder"/sweep/results.*.jsonl | sort -u | wc -l)" = 4 ] || fail "not each run once"
 
 echo "3. TERM in the middle"
-job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" --workdir "$folder/runs/stopped")
+job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" "${comen[@]}" --workdir "$folder/runs/stopped")
 wait_for 200 has_lines "$folder/runs/stopped/metrics.jsonl" 1
 scancel --signal=TERM "$job"
 began=$SECONDS
@@ -186,7 +187,7 @@ grep -q "exit code 75" "$folder/$job.out" || fail "no exit code 75"
 agree two stopped 0
 
 echo "4. a task is killed"
-job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" --workdir "$folder/runs/killed")
+job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" "${comen[@]}" --workdir "$folder/runs/killed")
 wait_for 200 has_lines "$folder/runs/killed/metrics.jsonl" 2
 kill -KILL "$(grep -lsz "^SLURM_PROCID=1$" /proc/[0-9]*/environ | xargs grep -lsz "^SLURM_JOB_ID=$job$" | head -1 | cut -d/ -f3)"
 start_again "$job"
@@ -195,7 +196,7 @@ is "$job" Restarts 1 || fail "$(field "$job" Restarts) restarts"
 agree two killed 0
 
 echo "5. a wrong setting"
-job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" --config.target=nowhere --workdir "$folder/runs/wrong")
+job=$(submit --nodes=2 launch/slurm.sbatch main "${settings[@]}" "${comen[@]}" --config.target=nowhere --workdir "$folder/runs/wrong")
 wait_for_end "$job" FAILED
 is "$job" Restarts 0 || fail "it was tried again"
 echo "all hold, after $SECONDS s"

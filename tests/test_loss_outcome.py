@@ -60,17 +60,17 @@ def test_a_whole_outcome_keeps_the_form_of_the_state():
     ({"metrics": {"each": jnp.ones(SIZE)}}, "each has shape (4,): return one"),
     (
       {"memory": lambda old: {"count": old["count"]}},
-      "memory['queue'] is not there after the loss and float32[2, 3] before",
+      "memory['queue'] is missing after the loss and float32[2, 3] before",
     ),
     (
       {"memory": lambda old: {**old, "more": jnp.ones(2)}},
-      "memory['more'] is float32[2] after the loss and not there before it",
+      "memory['more'] is float32[2] after the loss and missing before it",
     ),
     (
       {"memory": lambda old: {**old, "count": jnp.zeros(())}},
       "memory['count'] is float32[] after the loss and int32[] before it",
     ),
-    ({"batch_stats": lambda old: {}}, "running statistics['mean'] is not"),
+    ({"batch_stats": lambda old: {}}, "running statistics['mean'] is mis"),
   ],
 )
 def test_what_training_cannot_go_on_with_is_one_line(changed, text):

@@ -180,6 +180,7 @@ def assert_one_line(code, err, text):
     ("--config.targt=svhn", "did you mean config.target?"),
     ("--config.seed=one", "seed=one: give a whole number"),
     ("--config=configs/none.py", "configs/none.py"),
+    ("--config.method=fact_bn", "--config.method=fact --config.norm=batch"),
     ("--config.data_dir=no_such_folder", "no_such_folder"),
     ("svhn", "svhn is not a flag"),
   ],

@@ -148,6 +148,11 @@ def test_a_title_keeps_the_options_of_its_row():
   ("row", "title"),
   [
     ("fact (norm=batch, alpha=0.2)", "FACT + BatchNorm (alpha=0.2)"),
+    (
+      "mixstyle (norm=batch, layers=('layer1',))",
+      "MixStyle + BatchNorm (layers=('layer1',))",
+    ),
+    ("mixstyle (norm=batch)", "MixStyle + BatchNorm"),
     ("fact (norm=none, alpha=0.2)", "FACT (norm=none, alpha=0.2)"),
     # Not the row deepall_bn, which is another method.
     ("deepall (norm=batch)", "DeepAll (norm=batch)"),

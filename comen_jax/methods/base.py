@@ -181,11 +181,12 @@ class Setup(NamedTuple):
 def check_layers(options: Any, setup: Setup) -> None:
   """Raises UserError if `options.layers` names no map of the backbone."""
   maps = setup.points[:-1]  # The last are the features, which are no map.
+  block = used_blocks(setup.method)[-1]  # A combination's is the second one.
   for name in options.layers:
     if name not in maps:
       raise UserError(
-        f"{used_blocks(setup.method)[-1]}.layers={options.layers}:"
-        f" {setup.backbone} has no {name!r}; choose from {', '.join(maps)}"
+        f"{block}.layers={options.layers}: {setup.backbone} has no {name!r};"
+        f" choose from {', '.join(maps)}"
       )
 
 
@@ -200,7 +201,7 @@ def split_epochs(epochs: int, shares: tuple[float, ...]) -> tuple[int, ...]:
     enough = next(n for n in count(epochs) if _parts(n, shares)[-1] >= 1)
     raise UserError(
       f"epochs={epochs} leaves no epoch for the last of the stages with"
-      f" stage_shares={shares}: give {enough} or more"
+      f" stage_shares={shares}: give more, such as {enough}"
     )
   return parts
 

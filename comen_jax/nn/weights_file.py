@@ -156,7 +156,7 @@ def _fetch(pretrained: str) -> pathlib.Path:
     if isinstance(cached, str):
       return pathlib.Path(cached)
     screen.write(f"fetching {pretrained} from Hugging Face", "stderr")
-    with _without_warnings("huggingface_hub"):  # Of every try: twenty lines.
+    with _without_warnings("huggingface_hub"):  # Each retry gives two.
       found = huggingface_hub.hf_hub_download(*names)
   except (OSError, ValueError) as e:  # No network, no such file, no access.
     raise UserError(

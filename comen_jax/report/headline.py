@@ -125,8 +125,8 @@ def _shared_sentence(same: list[_Difference]) -> str:
     for d in sorted(same, key=lambda d: -d.summary.mean)
   ]
   return (
-    f"Points above {same[0].other.title}, one seed each, {NO_CONCLUSION}:"
-    f" {'; '.join(parts)}."
+    f"Differences to {same[0].other.title} in points, one seed each,"
+    f" {NO_CONCLUSION}: {'; '.join(parts)}."
   )
 
 

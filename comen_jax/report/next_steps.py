@@ -19,7 +19,10 @@ def of(records: list[Record]) -> Section:
   seeds = {r.measured["seed"] for r in records}
   if len(records) == 1 or len(seeds) == 1:
     what = "compare with DeepAll" if len(records) == 1 else "train more seeds"
-    rows.append((f"{what}: three seeds, every target", _sweep(records[0])))
+    what += ": three seeds, every target"
+    if not _has_row(records[0]):
+      what += " (no row of a sweep has the settings of this run)"
+    rows.append((what, _sweep(records[0])))
     rows.append(("then make the page again", "python -m comen_jax.report W"))
   trained = [r for r in records if _is_trained(r)]
   if trained:
@@ -79,6 +82,15 @@ def _row_of(record: Record) -> str:
   if settings.startswith("(norm=batch") and normed in VARIANTS:
     return normed
   return name
+
+
+def _has_row(record: Record) -> bool:
+  """Whether that row has all that rows are named by, not options alone."""
+  settings = record.row.partition(" ")[2]
+  if _row_of(record).endswith("_bn"):
+    settings = settings.replace("norm=batch", "")
+  named = {"norm", *(k.split(".")[-1] for v in VARIANTS.values() for k in v[1])}
+  return not any(f"{name}=" in settings for name in named)
 
 
 def _settings(command: str, taken: tuple[str, ...]) -> list[str]:

@@ -1,7 +1,8 @@
 """Which rows of a comparison are subtracted from each other, seed by seed.
 
 COMEN is compared with DeepAll and with DeepAll + BatchNorm, every other method
-with the one of the two that has the same normalisation. Runs of one seed have
+with the one of the two that has the same normalisation, or with both if neither
+has it. Runs of one seed have
 the same initialisation and order of batches, whatever their method. So the
 difference of two of them varies less than each one does.
 """

@@ -57,9 +57,9 @@ def train_runs(config: ConfigDict, wanted: Wanted) -> None:
   grid.check(config, wanted.seeds, wanted.methods, wanted.num_domains)
   grid.check_given(wanted.given, wanted.methods, config)
   grid.part([], wanted.shard)
-  if not wanted.dry_run:
-    config_lib.find_weights(config)
   with agreement.alike():
+    if not wanted.dry_run:
+      config_lib.find_weights(config)
     dataset = registry.load(config.dataset, config.data_dir, config.store_size)
     runs = grid.make(
       config,

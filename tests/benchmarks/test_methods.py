@@ -33,7 +33,7 @@ def test_the_table_is_that_of_the_record_and_none_is_made_without_one(
   monkeypatch.chdir(tmp_path)
   (tmp_path / "page.md").write_text(PAGE)
   command = ["--table", "--page", "page.md"]
-  with pytest.raises(UserError, match=r"results/methods\.json; measure first"):
+  with pytest.raises(UserError, match=r"results/methods\.json; run it"):
     methods.main(command)
   (tmp_path / "results").mkdir()
   (tmp_path / "results" / "methods.json").write_text(RECORD.read_text())

@@ -7,7 +7,7 @@ import pytest
 from conftest import load_config
 
 from comen_jax import config as config_lib
-from comen_jax import ranges
+from comen_jax import ranges, train
 from comen_jax.errors import UserError
 from comen_jax.methods import deepall, options, registry
 from comen_jax.methods.base import Method
@@ -99,14 +99,16 @@ def test_an_unsupported_pair_is_one_line(monkeypatch, supported, text):
   assert str(caught.value).startswith(text)
 
 
-def test_an_unsupported_pair_is_found_before_weights_are_fetched(monkeypatch):
+def test_an_unsupported_pair_is_found_before_weights_are_fetched(
+  monkeypatch, tmp_path
+):
   fetch = lambda name: pytest.fail(f"{name} was fetched")
   monkeypatch.setattr(weights_file, "resolve", fetch)
   config = load_config("vlcs")
   assert config.pretrained and config.backbone == "alexnet"
   config.method = "rsc"
   with pytest.raises(UserError, match="backbone='alexnet': rsc supports"):
-    config_lib.check(config)
+    train.train_and_evaluate(config, str(tmp_path / "run"))
 
 
 def test_domain_labels_are_marked_by_the_registry(monkeypatch):

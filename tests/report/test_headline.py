@@ -109,8 +109,8 @@ def test_methods_of_one_seed_share_a_sentence():
   assert comen.startswith("COMEN minus DeepAll: +0.0 points (95 %")
   # The largest first; what rounds to 0 has no sign of a loss.
   assert shared == (
-    "Points above DeepAll, one seed each, no conclusion: +2.0 SagNet; +0.0 RSC;"
-    " -1.0 FACT."
+    "Differences to DeepAll in points, one seed each, no conclusion: +2.0"
+    " SagNet; +0.0 RSC; -1.0 FACT."
   )
 
 

@@ -53,6 +53,22 @@ def test_the_proposed_row_has_the_norm_and_pictures_of_the_run(
   )
 
 
+@pytest.mark.parametrize(
+  ("row", "has_row"),
+  [
+    ("comen", True),
+    ("fact (strength=0.5)", True),
+    ("mixstyle (norm=batch, alpha=0.4)", True),
+    ("fact (norm=none)", False),
+    ("comen (norm=batch, protogr=False)", False),
+    ("deepall (norm=sdnorm)", False),
+  ],
+)
+def test_a_run_that_no_row_describes_is_said_to_have_none(row, has_row):
+  (table,) = next_steps.of([record(row)]).tables
+  assert ("(no row of a sweep" in table.rows[0][0].text) != has_row
+
+
 def test_the_network_of_best_source_validation_is_proposed(tmp_path):
   made = []
   for seed, accuracy in enumerate((0.5, 0.9, 0.7)):

@@ -208,6 +208,31 @@ def test_dry_run_lists_and_makes_nothing(tiny_digits_dg, tmp_path):
   assert not (tmp_path / "sweep").exists()
 
 
+def test_a_dry_run_needs_no_weights_and_a_real_one_needs_them_first(
+  tiny_digits_dg, tmp_path
+):
+  flags = [
+    "--config=configs/pacs.py", f"--config.data_dir={tiny_digits_dg}",
+    "--config.dataset=digits_dg", "--config.pretrained=no/x.safetensors",
+    f"--workdir={tmp_path / 'sweep'}", "--targets=svhn",
+  ]  # fmt: skip
+  code, out, err = commands.run("comen_jax.sweep", *flags, "--dry_run")
+  assert (code, err) == (0, "")
+  assert "to do  digits_dg-svhn-comen-m3-seed0" in out
+  code, _, err = commands.run("comen_jax.sweep", *flags)
+  assert code == 2 and err.count("\n") == 1
+  assert err.startswith("error: pretrained=no/x.safetensors does not exist")
+
+
+def test_a_flag_that_no_row_reads_is_refused(tmp_path):
+  code, _, err = commands.run(
+    "comen_jax.sweep", "--config=configs/digits.py", "--dry_run",
+    "--config.irm.weight=2", f"--workdir={tmp_path / 'sweep'}",
+  )  # fmt: skip
+  assert code == 2 and err.count("\n") == 1
+  assert "config.irm.weight is not read by deepall, deepall_bn, comen" in err
+
+
 @pytest.mark.parametrize("module", ["main", "sweep"])
 def test_help_lists_the_flags(module):
   _, out, _ = commands.run(f"comen_jax.{module}", "--help")

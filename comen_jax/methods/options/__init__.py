@@ -48,6 +48,7 @@ COMBINATIONS = {
   "comen_randconv": ("comen", "randconv"),
   "comen_fact": ("comen", "fact"),
 }
+_PLAIN = ("deepall", "deepall_bn")  # They have no options.
 # The options of a combination's other method that it reads. The others belong
 # to what it leaves out: an agreement, a teacher.
 _READ = {"randconv": ("mix", "keep"), "fact": ("strength",)}
@@ -73,10 +74,11 @@ def used_blocks(method: str) -> tuple[str, ...]:
 def reads(method: str, key: str) -> bool:
   """Whether a method reads a config key, such as "fact.strength".
 
-  Keys outside the blocks of methods concern all of them.
+  Keys outside the blocks of methods are not judged, nor are methods that this
+  file does not know.
   """
   block, _, name = key.partition(".")
-  if block not in OPTIONS and block != "comen":
+  if not {block, method} <= {*OPTIONS, *COMBINATIONS, "comen", *_PLAIN}:
     return True
   if method in COMBINATIONS and block in _READ:
     return block in used_blocks(method) and name in _READ[block]

@@ -80,8 +80,9 @@ _SEEDS = (
   " target is held out of training and has an axis of its own."
 )
 _TWO_ROWS = (
-  " This figure and those below show two rows: DeepAll and COMEN, or what the"
-  " tables have in their place."
+  " From here on, figures show at most two methods: DeepAll and COMEN. If one"
+  " of them was not trained, the next row of the table has its place and"
+  " colour."
 )
 _CURVES = (
   "Thick lines are means over seeds, thin lines are single seeds. Each method"

@@ -30,8 +30,8 @@ _ONE_SEED_NOTE = (
   " has at least two seeds there."
 )
 _BOLD_NOTE = (
-  "Bold is the highest mean of a column. Whether it differs from another row is"
-  " what the paired differences say."
+  "Bold is the highest mean of a column. The paired differences show whether it"
+  " really differs from another row."
 )
 _ORACLE_NOTE = (
   "The oracle chooses the epoch by the target's own accuracy, which is unknown"
@@ -170,7 +170,7 @@ def notes_on(groups: list[Group], targets: tuple[str, ...]) -> list[str]:
   seeds = [len(g.runs[t]) for g in groups for t in targets if t in g.runs]
   if len(groups) > 1 and 1 in seeds:
     notes.append(_ONE_SEED_NOTE)
-  elif len(groups) > 1:
+  elif targets and len(groups) > 1:
     notes.append(_BOLD_NOTE)
   if any(g.setting.domain_labels for g in groups):
     notes.append(LABELS_NOTE)

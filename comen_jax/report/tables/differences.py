@@ -19,16 +19,14 @@ def of_comen(comparison: Comparison) -> Table | None:
   """Shows COMEN minus each other row; None if there is nothing to compare."""
   _, title, targets, groups = comparison
   ours = comparison.ours
+  if not ours:
+    return None
   return _table(
-    f"Paired differences on {title}: target accuracy of"
-    f" {ours.title if ours else ''} minus that of each row, in points",
+    f"Paired differences on {title}: target accuracy of {ours.title} minus that"
+    " of each row, in points",
     ("Minus",),
     targets,
-    [
-      ((g.title,), _cells(ours, g, targets))
-      for g in groups
-      if ours and g is not ours
-    ],
+    [((g.title,), _cells(ours, g, targets)) for g in groups if g is not ours],
   )
 
 

@@ -47,6 +47,11 @@ def test_one_seed_has_no_best_and_says_so():
   assert any("One seed: no conclusion." in note for note in table.notes)
   both = make(accuracy.main, grid("comen", ALL) + grid("deepall", LOWER))
   assert not any("One seed" in note for note in both.notes)
+  # What bold means is said where something is bold.
+  says_bold = lambda table: any("Bold is" in note for note in table.notes)
+  assert says_bold(both) and not says_bold(table)
+  records = grid("comen", ALL) + grid("deepall", LOWER)
+  assert not says_bold(make(accuracy.selection, records))
 
 
 def test_one_row_alone_is_not_the_best():

@@ -51,6 +51,7 @@ def test_each_method_stands_against_the_baseline_of_its_norm():
     *grid("sdnorm", ALL, norm="sdnorm"),
     *grid("mixstyle_bn", one, norm="batch"),
     *grid("jigen", one, norm="none"),
+    *grid("comen_fact", one, norm="sdnorm"),
   ]
   table = make(differences.of_methods, records)
   assert is_whole(table)
@@ -60,6 +61,9 @@ def test_each_method_stands_against_the_baseline_of_its_norm():
     ("COMEN", "DeepAll + BatchNorm"): ("+10.0 ± 0.0", "2"),
     ("MixStyle + BatchNorm", "DeepAll + BatchNorm"): ("+0.0", "1"),
     ("JiGen", "DeepAll"): ("-10.0", "1"),
+    # No baseline has its norm.
+    ("COMEN + FACT's pictures", "DeepAll"): ("-10.0", "1"),
+    ("COMEN + FACT's pictures", "DeepAll + BatchNorm"): ("+0.0", "1"),
   }
 
 
