@@ -1,11 +1,16 @@
 """The sweeps of the tables, as far as they go without data."""
 
 import pytest
-from conftest import load_config
+from conftest import ROOT, load_config
 
 from benchmarks import accuracy, records
 from comen_jax.errors import UserError
+from comen_jax.report import grouping
+from comen_jax.report.records import read
+from comen_jax.report.statistics import average, percent
+from comen_jax.report.tables.accuracy import BEST_VALIDATION
 from comen_jax.sweep import grid
+from comen_jax.variants import ABLATION
 
 
 @pytest.mark.parametrize("name", accuracy.TABLES)
@@ -15,12 +20,12 @@ def test_every_sweep_is_one_that_can_be_trained(name):
     for flag in accuracy.flags(name, "D", "", 1)
     if flag.startswith("--") and "=" in flag
   )
-  config = load_config(accuracy.TABLES[name].config)
+  config, flags = load_config(accuracy.TABLES[name].config), {}
   for setting in accuracy.TABLES[name].settings:
     key, value = setting.split("=")
     *blocks, last = key.split(".")
     block = config[blocks[0]] if blocks else config
-    block[last] = type(block[last])(value)
+    block[last] = flags[key] = type(block[last])(value)
   config.pretrained = ""
   grid.check(
     config,
@@ -28,6 +33,7 @@ def test_every_sweep_is_one_that_can_be_trained(name):
     given["methods"],
     given.get("num_domains", ""),
   )
+  grid.check_given(flags, given["methods"], config)
   mini = accuracy.TABLES[name].folder.startswith("mini")
   assert given.get("config.data_dir") == (None if mini else "D")
 
@@ -68,3 +74,17 @@ def test_the_rivals_on_digits_dg_are_all_but_what_another_sweep_has():
 def _methods(name: str) -> str:
   (flag,) = (f for f in accuracy.TABLES[name].rows if "--methods=" in f)
   return flag.removeprefix("--methods=")
+
+
+@pytest.mark.parametrize("folder", ["digits_dg", "mini_rivals"])
+def test_the_page_has_the_average_of_every_method_in_the_records(folder):
+  lines = (ROOT / "docs" / "results.md").read_text().splitlines()
+  (comparison,) = grouping.comparisons(read([ROOT / "results" / folder]))
+  for group in comparison.groups:
+    whole = average(group.values(BEST_VALIDATION), comparison.targets)
+    if group.setting.row not in ABLATION:
+      title = group.title.removesuffix(", M = 3")
+      assert any(
+        line.startswith(f"| {title} |") and f"| {percent(whole)} |" in line
+        for line in lines
+      ), f"docs/results.md: {title} {percent(whole)}"
