@@ -139,6 +139,13 @@ TABLES = {
     (f"--methods={_RECOMMENDED}", "--seeds=0,1,2"),
     _DIGITS,
   ),
+  # COMEN beside the same pictures: added when its first seed was known.
+  "recommended_comen": Sweep(
+    "digits_dg",
+    "digits",
+    ("--methods=comen_randconv", "--seeds=0,1,2"),
+    _DIGITS,
+  ),
 }
 
 
