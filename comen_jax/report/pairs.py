@@ -2,7 +2,8 @@
 
 COMEN is compared with DeepAll and with DeepAll + BatchNorm, every other method
 with the one of the two that has the same normalisation, or with both if neither
-has it. Runs of one seed have
+has it. COMEN with another method is also compared with that method alone, which
+says what COMEN adds. Runs of one seed have
 the same initialisation and order of batches, whatever their method. So the
 difference of two of them varies less than each one does.
 """
@@ -15,6 +16,12 @@ from comen_jax.report.tables.accuracy import BEST_VALIDATION
 from comen_jax.variants import ABLATION
 
 _BASELINES = ("deepall", "deepall_bn")
+_WITHOUT_COMEN = {  # The same change of pictures or feature maps.
+  "comen_mixstyle": "mixstyle_bn",
+  "comen_randconv": "deepall_bn_randconv",
+  "comen_fact": "deepall_bn_amplitude",
+  "comen_amplitude": "deepall_bn_amplitude",
+}
 
 
 class Pair(NamedTuple):
@@ -56,7 +63,11 @@ def _baselines_of(ours: Group, comparison: Comparison) -> list[Group]:
   found = baselines(comparison)
   if ours is comparison.ours:
     return found
-  return [g for g in found if _norms(g) & _norms(ours)] or found
+  alone = _WITHOUT_COMEN.get(ours.setting.row)
+  return [
+    *([g for g in found if _norms(g) & _norms(ours)] or found),
+    *(g for g in comparison.groups if g.setting.row == alone),
+  ]
 
 
 def _norms(group: Group) -> set[str]:

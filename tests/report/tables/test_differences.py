@@ -52,6 +52,7 @@ def test_each_method_stands_against_the_baseline_of_its_norm():
     *grid("mixstyle_bn", one, norm="batch"),
     *grid("jigen", one, norm="none"),
     *grid("comen_fact", one, norm="sdnorm"),
+    *grid("comen_mixstyle", ALL, norm="sdnorm"),
   ]
   table = make(differences.of_methods, records)
   assert is_whole(table)
@@ -64,6 +65,10 @@ def test_each_method_stands_against_the_baseline_of_its_norm():
     # No baseline has its norm.
     ("COMEN + FACT's pictures", "DeepAll"): ("-10.0", "1"),
     ("COMEN + FACT's pictures", "DeepAll + BatchNorm"): ("+0.0", "1"),
+    ("COMEN + MixStyle", "DeepAll"): ("+0.0 ± 0.0", "2"),
+    ("COMEN + MixStyle", "DeepAll + BatchNorm"): ("+10.0 ± 0.0", "2"),
+    # And with the other method alone.
+    ("COMEN + MixStyle", "MixStyle + BatchNorm"): ("+10.0", "1"),
   }
 
 
