@@ -161,7 +161,7 @@ def _parse(argv: list[str] | None):
   parser.add_argument(
     "--table",
     action="store_true",
-    help=f"print the table of --out only (default: {_RECORD})",
+    help=f"only print the table of the record --out (default: {_RECORD})",
   )
   parser.add_argument("--rounds", type=int, help="number of rounds")
   parser.add_argument(

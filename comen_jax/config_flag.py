@@ -88,14 +88,15 @@ def _parse(argv: list[str]) -> list[str]:
 
 def _unknown_key(argv: list[str]) -> str:
   """Names the first flag that is no key of the config, and the nearest key."""
-  names = [word.lstrip("-").partition("=")[0] for word in argv]
   config = _without_keys(argv)
   if config is None:
     return ""
   keys = [key for key, _ in ranges.flat(config)]
   blocks = {key.partition(".")[0] for key in keys if "." in key}
-  for key in [n[7:] for n in names if n.startswith("config.")]:
-    if key not in keys and key not in blocks:
+  for word in argv:
+    name = word.lstrip("-").partition("=")[0]
+    key = name.removeprefix("config.")
+    if key != name and key not in keys and key not in blocks:
       return f"config.{key}: there is no such key; {_way_out(key, keys)}"
   return ""
 

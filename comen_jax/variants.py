@@ -183,14 +183,24 @@ def name_of(config: Mapping[str, Any]) -> str:
 
 def title_of(row: str) -> str:
   """Returns the title of a row, which may be no variant: see `name_of`."""
-  name, space, settings = row.partition(" ")
-  inside = settings.removeprefix("(").removesuffix(")")
-  first, comma, others = inside.partition(", ")
+  name, settings = nearest(row)
+  title = VARIANTS[name].title if name in VARIANTS else name
+  return f"{title} ({settings})" if settings else title
+
+
+def nearest(row: str) -> tuple[str, str]:
+  """Returns the variant nearest to a row, and the settings that differ.
+
+  "fact (norm=batch, alpha=0.2)" gives ("fact_bn", "alpha=0.2"). A method that
+  has no variant keeps its name.
+  """
+  name, _, settings = row.partition(" ")
+  settings = settings.removeprefix("(").removesuffix(")")
+  first, _, others = settings.partition(", ")
   normed = VARIANTS.get(f"{name}_bn")
   if first == "norm=batch" and normed and normed.settings["method"] == name:
-    name, settings = f"{name}_bn", f"({others})" if comma else ""
-  title = VARIANTS[name].title if name in VARIANTS else name
-  return f"{title}{space if settings else ''}{settings}"
+    return f"{name}_bn", others
+  return name, settings
 
 
 def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ import copy
 import jax
 import jax.numpy as jnp
 import pytest
+from conftest import load_config
 
-from benchmarks.made import load_config
 from comen_jax import config as config_lib
 from comen_jax.errors import UserError
 from comen_jax.methods.base import Stage, last_epochs, split_epochs

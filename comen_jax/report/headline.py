@@ -34,10 +34,13 @@ def of(comparison: Comparison) -> Headline:
   if len(comparison.records) == 1:
     return _of_one(comparison.groups[0].title, comparison.records[0])
   found = _differences(comparison)
-  together = _one_seed_each(found, comparison)
-  alone = [d for d in found if not any(d in same for same in together)]
-  lines = [_sentence(d, comparison.targets) for d in alone]
-  lines += map(_shared_sentence, together)
+  sentences = sorted(_by_sentence(found, comparison), key=lambda s: len(s) > 1)
+  lines = [
+    _shared_sentence(same)
+    if len(same) > 1
+    else _sentence(same[0], comparison.targets)
+    for same in sentences
+  ]
   compared = {d.ours.title for d in found}
   lines += [
     f"{ours.title} has no run of DeepAll with the same target and seed beside"
@@ -106,16 +109,17 @@ def _differences(comparison: Comparison) -> list[_Difference]:
   return made
 
 
-def _one_seed_each(
+def _by_sentence(
   found: list[_Difference], comparison: Comparison
 ) -> list[list[_Difference]]:
-  """Differences that share a sentence: of one seed, to the same baseline."""
-  kinds: dict[str, list[_Difference]] = {}
+  """Groups differences: those of one seed to the same baseline go together."""
+  groups: dict[tuple[str, str], list[_Difference]] = {}
   for d in found:
     whole = d.targets == comparison.targets
-    if whole and d.summary.runs == 1 and d.ours is not comparison.ours:
-      kinds.setdefault(d.other.title, []).append(d)
-  return [same for same in kinds.values() if len(same) > 1]
+    shares = whole and d.summary.runs == 1 and d.ours is not comparison.ours
+    key = ("" if shares else d.ours.title, d.other.title)
+    groups.setdefault(key, []).append(d)
+  return list(groups.values())
 
 
 def _shared_sentence(same: list[_Difference]) -> str:

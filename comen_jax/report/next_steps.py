@@ -4,7 +4,7 @@ import shlex
 
 from comen_jax.report.document import Cell, Section, Table
 from comen_jax.report.records import Record
-from comen_jax.variants import VARIANTS
+from comen_jax.variants import VARIANTS, nearest
 
 _SEEDS = "0,1,2"
 _METHODS = "deepall,deepall_bn,comen"
@@ -20,7 +20,7 @@ def of(records: list[Record]) -> Section:
   if len(records) == 1 or len(seeds) == 1:
     what = "compare with DeepAll" if len(records) == 1 else "train more seeds"
     what += ": three seeds, every target"
-    if not _has_row(records[0]):
+    if _is_no_row(records[0]):
       what += " (no row of a sweep has the settings of this run)"
     rows.append((what, _sweep(records[0])))
     rows.append(("then make the page again", "python -m comen_jax.report W"))
@@ -60,7 +60,7 @@ def _is_trained(record: Record) -> bool:
 
 def _sweep(record: Record) -> str:
   """Returns the command of a sweep with the settings of a run."""
-  methods, row = _METHODS, _row_of(record)
+  methods, (row, _) = _METHODS, nearest(record.row)
   if row not in _METHODS.split(","):
     methods += f",{row}"
   # What the row sets, the sweep gives to this row alone.
@@ -75,22 +75,11 @@ def _sweep(record: Record) -> str:
   )
 
 
-def _row_of(record: Record) -> str:
-  """The row of a sweep that trains the method of a run, with its norm."""
-  name, _, settings = record.row.partition(" ")
-  normed = f"{name}_bn"
-  if settings.startswith("(norm=batch") and normed in VARIANTS:
-    return normed
-  return name
-
-
-def _has_row(record: Record) -> bool:
-  """Whether that row has all that rows are named by, not options alone."""
-  settings = record.row.partition(" ")[2]
-  if _row_of(record).endswith("_bn"):
-    settings = settings.replace("norm=batch", "")
-  named = {"norm", *(k.split(".")[-1] for v in VARIANTS.values() for k in v[1])}
-  return not any(f"{name}=" in settings for name in named)
+def _is_no_row(record: Record) -> bool:
+  """Whether a run differs from every row in what rows are named by."""
+  _, settings = nearest(record.row)
+  keys = {"norm", *(key for row in VARIANTS.values() for key in row.settings)}
+  return any(f"{key.split('.')[-1]}=" in settings for key in keys)
 
 
 def _settings(command: str, taken: tuple[str, ...]) -> list[str]:

@@ -3,9 +3,10 @@
 COMEN is compared with DeepAll and with DeepAll + BatchNorm, every other method
 with the one of the two that has the same normalisation, or with both if neither
 has it. COMEN with another method is also compared with that method alone, which
-says what COMEN adds. Runs of one seed have
-the same initialisation and order of batches, whatever their method. So the
-difference of two of them varies less than each one does.
+says what COMEN adds.
+
+Runs of one seed have the same initialisation and order of batches, whatever
+their method. So the difference of two of them varies less than each one does.
 """
 
 from typing import NamedTuple

@@ -49,8 +49,8 @@ COMBINATIONS = {
   "comen_fact": ("comen", "fact"),
 }
 _PLAIN = ("deepall", "deepall_bn")  # They have no options.
-# The options of a combination's other method that it reads. The others belong
-# to what it leaves out: an agreement, a teacher.
+# What a combination reads of its other method's options. The rest belongs to
+# what it leaves out: an agreement, a teacher.
 _READ = {"randconv": ("mix", "keep"), "fact": ("strength",)}
 
 
@@ -80,9 +80,8 @@ def reads(method: str, key: str) -> bool:
   block, _, name = key.partition(".")
   if not {block, method} <= {*OPTIONS, *COMBINATIONS, "comen", *_PLAIN}:
     return True
-  if method in COMBINATIONS and block in _READ:
-    return block in used_blocks(method) and name in _READ[block]
-  return block in used_blocks(method)
+  part = _READ.get(block) if method in COMBINATIONS else None
+  return block in used_blocks(method) and (part is None or name in part)
 
 
 def check_read(given: Iterable[str], methods: Iterable[str]) -> None:

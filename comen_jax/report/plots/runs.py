@@ -120,13 +120,11 @@ def _methods(records: list[Record], tell: Tell) -> tuple[Method, ...]:
   pair = _PAIR
   if "deepall" not in by_row:
     pair = ("deepall_bn", "comen")  # Also DeepAll, with BatchNorm.
-  known = [row for row in pair if row in by_row]
-  others = [row for row in by_row if row not in known]
-  shown = [*known, *others][: len(pair)]
-  colours = [pair.index(r) if r in pair else None for r in shown]
-  free = [n for n in range(len(pair)) if n not in colours]
-  colours = [free.pop(0) if c is None else c for c in colours]
-  return tuple(_method(r, c, by_row[r], tell) for r, c in zip(shown, colours))
+  others = iter([row for row in by_row if row not in pair])
+  places = [row if row in by_row else next(others, None) for row in pair]
+  shown = [(row, colour) for colour, row in enumerate(places) if row]
+  shown.sort(key=lambda one: one[0] not in pair)  # The others come last.
+  return tuple(_method(r, c, by_row[r], tell) for r, c in shown)
 
 
 def _method(row: str, colour: int, records: list[Record], tell: Tell) -> Method:
